@@ -266,16 +266,8 @@ static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 	};
 	uint8_t eh[100] = {0};
 	struct tiny_section sections[] = {
-		{.name = ".text",
-		 .type = SHT_PROGBITS,
-		 .flags = SHF_ALLOC | SHF_EXECINSTR,
-		 .vaddr = TEXT,
-		 .data = data + 1},
-		{.name = ".eh_frame",
-		 .type = SHT_PROGBITS,
-		 .flags = SHF_ALLOC,
-		 .vaddr = EH,
-		 .data = eh},
+		{".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, data + 1, 0, 0, 0, 0},
+		{".eh_frame", SHT_PROGBITS, SHF_ALLOC, EH, eh, 0, 0, 0, 0},
 	};
 	uint32_t code = (uint32_t)size - 1, half = data[0] * 8u;
 	size_t at = sizeof(cie);

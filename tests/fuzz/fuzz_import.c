@@ -37,20 +37,10 @@ static void make_binary(void)
 		 .st_value = 0x1000},
 	};
 	const struct tiny_section sections[] = {
-		{.name = ".text",
-		 .type = SHT_PROGBITS,
-		 .flags = SHF_ALLOC | SHF_EXECINSTR,
-		 .vaddr = 0x1000,
-		 .data = code,
-		 .size = sizeof(code)},
-		{.name = ".symtab",
-		 .type = SHT_SYMTAB,
-		 .data = symbols,
-		 .size = sizeof(symbols),
-		 .link = 3,
-		 .info = 3,
-		 .entsize = sizeof(Elf64_Sym)},
-		{.name = ".strtab", .type = SHT_STRTAB, .data = names, .size = sizeof(names)},
+		{".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code, sizeof(code), 0, 0,
+		 0},
+		{".symtab", SHT_SYMTAB, 0, 0, symbols, sizeof(symbols), 3, 3, sizeof(Elf64_Sym)},
+		{".strtab", SHT_STRTAB, 0, 0, names, sizeof(names), 0, 0, 0},
 	};
 	size_t size;
 	uint8_t *bytes = tiny_elf_build(sections, 3, NULL, 0, &size);

@@ -47,17 +47,9 @@ static uint8_t *build(const uint8_t *data, size_t size, size_t *elf_size)
 	const Elf64_Phdr phdr = {.p_type = PT_PHDR, .p_flags = PF_R, .p_align = 8};
 	uint8_t eh[100] = {0};
 	struct tiny_section sections[] = {
-		{.name = ".text",
-		 .type = SHT_PROGBITS,
-		 .flags = SHF_ALLOC | SHF_EXECINSTR,
-		 .vaddr = TEXT,
-		 .data = data + 4},
-		{.name = ".eh_frame",
-		 .type = SHT_PROGBITS,
-		 .flags = SHF_ALLOC,
-		 .vaddr = EH,
-		 .data = eh},
-		{.name = ".rodata", .type = SHT_PROGBITS, .flags = SHF_ALLOC, .vaddr = RODATA},
+		{".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, data + 4, 0, 0, 0, 0},
+		{".eh_frame", SHT_PROGBITS, SHF_ALLOC, EH, eh, 0, 0, 0, 0},
+		{".rodata", SHT_PROGBITS, SHF_ALLOC, RODATA, NULL, 0, 0, 0, 0},
 	};
 	uint8_t *bytes;
 

@@ -147,3 +147,12 @@ uint64_t exact_counts_at(const struct exact_counts *counts, uint64_t vaddr)
 	}
 	return low && vaddr < counts->runs[low - 1].end ? counts->runs[low - 1].count : 0;
 }
+
+uint64_t exact_counts_edge(const struct exact_counts *counts, uint64_t from, uint64_t to)
+{
+	const struct exact_edge key = {.from = from, .to = to}, *found = NULL;
+
+	if (counts->nr_edges)
+		found = bsearch(&key, counts->edges, counts->nr_edges, sizeof(key), edge_compare);
+	return found ? found->count : 0;
+}

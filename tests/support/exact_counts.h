@@ -50,5 +50,7 @@ int exact_counts_read(const char *path, struct exact_counts *counts, struct mp_e
 void exact_counts_fini(struct exact_counts *counts);
 /* How often the instruction at @vaddr was executed. */
 uint64_t exact_counts_at(const struct exact_counts *counts, uint64_t vaddr);
+/* How often control went from the instruction at @from to @to. */
+uint64_t exact_counts_edge(const struct exact_counts *counts, uint64_t from, uint64_t to);
 
 #endif

@@ -62,6 +62,24 @@ void toy_edge(struct toy *toy, uint32_t from, uint32_t to, enum mp_edge_kind kin
 	toy->blocks[from].nr_edges++;
 }
 
+void toy_start(struct toy *toy, const char *name)
+{
+	toy_init(toy);
+	toy_func(toy, name);
+}
+
+void toy_add_blocks(struct toy *toy, const struct toy_block *blocks, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		toy_block(toy, blocks[i].term, blocks[i].count);
+}
+
+void toy_add_edges(struct toy *toy, const struct toy_edge *edges, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		toy_edge(toy, edges[i].from, edges[i].to, edges[i].kind, edges[i].count);
+}
+
 void toy_call(struct toy *toy, uint32_t block, uint32_t callee)
 {
 	uint32_t i = toy->cfg.nr_calls++;

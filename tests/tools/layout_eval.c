@@ -20,31 +20,12 @@
 #include "libprof/cfg/cfg.h"
 #include "libprof/elf/elf.h"
 #include "libprof/infer/profile.h"
-
-struct run {
-	uint64_t start, end, count;
-};
-
-struct transfer {
-	uint64_t from, to, count;
-};
-
-struct exact {
-	struct run *runs;
-	size_t nr_runs;
-	struct transfer *transfers;
-	size_t nr_transfers;
-};
+#include "tests/support/exact_counts.h"
+#include "tests/support/stored.h"
 
 static const char *opt_label = "-", *opt_binary, *opt_samples, *opt_edges, *opt_train;
 static bool opt_functions, opt_no_exact, opt_parts;
 static uint64_t opt_blocks; /* entry of the function whose blocks are printed */
-
-__attribute__((noreturn)) static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "layout-eval: %s: %s\n", what, why);
-	exit(1);
-}
 
 static void *grow(void *v, size_t nr, size_t size)
 {
@@ -56,22 +37,6 @@ static void *grow(void *v, size_t nr, size_t size)
 	return v;
 }
 
-static int transfer_compare(const void *a, const void *b)
-{
-	const struct transfer *x = a, *y = b;
-
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return (x->to > y->to) - (x->to < y->to);
-}
-
-static int run_compare(const void *a, const void *b)
-{
-	const struct run *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
 static int ip_compare(const void *a, const void *b)
 {
 	const struct mp_ip_count *x = a, *y = b;
@@ -79,78 +44,26 @@ static int ip_compare(const void *a, const void *b)
 	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
 }
 
-static void exact_read(const char *path, struct exact *out)
+static struct mp_counts counts_exact(const struct mp_cfg *cfg, const struct exact_counts *x)
 {
-	FILE *in = fopen(path, "r");
-	char line[256];
-
-	if (!in)
-		die(path, strerror(errno));
-	while (fgets(line, sizeof(line), in)) {
-		uint64_t a, b, n, count;
-
-		if (sscanf(line, "block %" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &n,
-			   &count) == 4) {
-			out->runs = grow(out->runs, out->nr_runs, sizeof(*out->runs));
-			out->runs[out->nr_runs++] = (struct run){a, a + b, count};
-		} else if (sscanf(line, "edge %" SCNx64 " %" SCNx64 " %" SCNu64, &a, &b, &count) ==
-			   3) {
-			out->transfers =
-				grow(out->transfers, out->nr_transfers, sizeof(*out->transfers));
-			out->transfers[out->nr_transfers++] = (struct transfer){a, b, count};
-		}
-	}
-	fclose(in);
-	qsort(out->runs, out->nr_runs, sizeof(*out->runs), run_compare);
-	qsort(out->transfers, out->nr_transfers, sizeof(*out->transfers), transfer_compare);
-}
-
-static uint64_t exact_insn(const struct exact *x, uint64_t vaddr)
-{
-	size_t low = 0, high = x->nr_runs;
-
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (x->runs[mid].start <= vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && vaddr < x->runs[low - 1].end ? x->runs[low - 1].count : 0;
-}
-
-static uint64_t exact_transfer(const struct exact *x, uint64_t from, uint64_t to)
-{
-	struct transfer key = {from, to, 0};
-	const struct transfer *found =
-		bsearch(&key, x->transfers, x->nr_transfers, sizeof(key), transfer_compare);
-
-	return found ? found->count : 0;
-}
-
-static struct mp_counts counts_exact(const struct mp_cfg *cfg, const struct exact *x)
-{
-	struct mp_counts c = {.block = calloc(cfg->nr_blocks + 1, sizeof(double)),
-			      .edge = calloc(cfg->nr_edges + 1, sizeof(double)),
-			      .samples = calloc(cfg->nr_blocks + 1, sizeof(uint64_t)),
+	struct mp_counts c = {.block = zeros(cfg->nr_blocks, sizeof(double)),
+			      .edge = zeros(cfg->nr_edges, sizeof(double)),
+			      .samples = zeros(cfg->nr_blocks, sizeof(uint64_t)),
 			      .exact = true};
 
-	if (!c.block || !c.edge || !c.samples)
-		die("memory", strerror(ENOMEM));
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
 		uint64_t last = block->vaddr + block->size - block->term_len;
 
-		c.block[b] = exact_insn(x, block->vaddr);
+		c.block[b] = exact_counts_at(x, block->vaddr);
 		for (uint32_t i = 0; i < block->nr_edges; i++) {
 			uint32_t e = block->first_edge + i;
 
 			if (cfg->edges[e].kind == MP_EDGE_JUMP || block->term == MP_TERM_FALL)
 				c.edge[e] = c.block[b];
 			else
-				c.edge[e] = exact_transfer(x, last,
-							   cfg->blocks[cfg->edges[e].to].vaddr);
+				c.edge[e] = exact_counts_edge(x, last,
+							      cfg->blocks[cfg->edges[e].to].vaddr);
 		}
 	}
 	return c;
@@ -236,11 +149,6 @@ static double bias(const struct mp_cfg *cfg, const struct mp_counts *c, const st
 	}
 	return weight > 0 ? sum / weight : 0;
 }
-
-struct row {
-	struct me_branches real, own;
-	double predicted;
-};
 
 static void plan_bytes(const struct mp_cfg *cfg, const struct me_plan *plan, uint64_t bytes[2])
 {
@@ -454,7 +362,7 @@ int main(int argc, char **argv)
 	struct mp_cfg *cfg;
 	struct mp_profile *profile;
 	struct mp_err err = {""};
-	struct exact exact = {0};
+	struct exact_counts exact;
 	struct mp_counts x;
 	struct mp_ip_count *samples;
 	uint8_t *eligible;
@@ -464,7 +372,8 @@ int main(int argc, char **argv)
 	if (mp_elf_open(opt_binary, MP_ELF_ALL, &elf, &err) || mp_cfg_build(elf, NULL, &cfg, &err))
 		die(opt_binary, err.msg);
 	samples = samples_read(opt_samples, &nr);
-	exact_read(opt_edges, &exact);
+	if (exact_counts_read(opt_edges, &exact, &err))
+		die(opt_edges, err.msg);
 	if (mp_profile_build(cfg, samples, nr, &profile, &err))
 		die(opt_samples, err.msg);
 	x = counts_exact(cfg, &exact);
@@ -477,23 +386,22 @@ int main(int argc, char **argv)
 	       "moved", "hot", "warm", "ms", "ms", profile->nr_samples);
 	estimators_run(cfg, profile, &x, eligible);
 	if (opt_train) {
-		struct exact train = {0};
+		struct exact_counts train;
 		struct mp_counts t;
 
-		exact_read(opt_train, &train);
+		if (exact_counts_read(opt_train, &train, &err))
+			die(opt_train, err.msg);
 		t = counts_exact(cfg, &train);
 		evaluate(cfg, "trained", &t, &x, eligible, 0);
 		mp_counts_fini(&t);
-		free(train.runs);
-		free(train.transfers);
+		exact_counts_fini(&train);
 	}
 	if (!opt_no_exact)
 		evaluate(cfg, "exact", &x, &x, eligible, 0);
 	mp_counts_fini(&x);
 	free(eligible);
 	free(samples);
-	free(exact.runs);
-	free(exact.transfers);
+	exact_counts_fini(&exact);
 	mp_profile_free(profile);
 	mp_cfg_free(cfg);
 	mp_elf_close(elf);

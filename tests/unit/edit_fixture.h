@@ -6,12 +6,6 @@
 #ifndef MORPH_TESTS_EDIT_FIXTURE_H
 #define MORPH_TESTS_EDIT_FIXTURE_H
 
-#include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "editor/emit/copy.h"
 #include "editor/emit/emit.h"
 #include "editor/emit/patch.h"
@@ -19,6 +13,7 @@
 #include "libprof/cfg/cfg.h"
 #include "libprof/insn/insn.h"
 #include "tests/support/rewrite.h"
+#include "tests/unit/files.h"
 
 struct fixture {
 	char path[256];
@@ -32,21 +27,20 @@ struct fixture {
 	uint64_t failed_at;
 };
 
+/* The program of the running test. */
+__attribute__((unused)) static struct fixture f;
+
 /* @language: c, c++ or assembler. @flags may replace the startup code, for instance -nostdlib. */
 static inline void fixture_compile(struct fixture *f, const char *language, const char *flags,
 				   const char *source)
 {
 	const char *dir = getenv("TMPDIR");
 	char command[2048], text[300];
-	FILE *out;
 
 	memset(f, 0, sizeof(*f));
 	snprintf(f->path, sizeof(f->path), "%s/morph-edit-%d", dir ? dir : "/tmp", (int)getpid());
 	snprintf(text, sizeof(text), "%s.text", f->path);
-	out = fopen(text, "w");
-	ck_assert_ptr_nonnull(out);
-	fputs(source, out);
-	fclose(out);
+	write_text(text, source);
 	snprintf(command, sizeof(command), "%s %s -x %s %s -o %s",
 		 strcmp(language, "c++") ? "gcc" : "g++", flags, language, text, f->path);
 	ck_assert_msg(system(command) == 0, "%s", command);
@@ -83,6 +77,12 @@ static inline void fixture_free(struct fixture *f)
 	mp_cfg_free(f->cfg);
 	mp_elf_close(f->elf);
 	unlink(f->path);
+}
+
+/* For FIXTURE(NULL, fixture_done). */
+static inline void fixture_done(void)
+{
+	fixture_free(&f);
 }
 
 static inline const struct mp_symbol *fixture_symbol(const struct fixture *f, const char *name)

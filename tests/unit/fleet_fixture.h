@@ -6,19 +6,16 @@
 #ifndef MORPH_TESTS_FLEET_FIXTURE_H
 #define MORPH_TESTS_FLEET_FIXTURE_H
 
-#include <string.h>
-
 #include "libprof/store/fleet/fleet_base.h"
 #include "libprof/store/store_private.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
 #define DAY   MP_SECONDS_PER_DAY
 #define TODAY 20000
 
-static char dir[64], db[96];
+static char db[256];
 static struct mp_store *store;
 static struct mp_fleet_batch batch;
-static struct mp_err err;
 static int64_t module, session;
 static const struct mp_id id = {.build_id_len = 20, .build_id = {1}, .text_hash = 7};
 static const uint8_t here[MP_FLEET_MACHINE_BYTES] = {1}, there[MP_FLEET_MACHINE_BYTES] = {2};
@@ -29,8 +26,7 @@ static inline void setup(void)
 {
 	struct mp_session s = {.collector = "perf"};
 
-	strcpy(dir, "/tmp/morph-fleet-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(db, sizeof(db), "%s/morph.db", dir);
 	ok(mp_store_open(db, MP_STORE_WRITE, &store, &err));
 	ok(mp_store_put_module(store, &id, MP_MODULE_FILE, "/bin/x", 1 << 20, DAY, &module, &err));
@@ -41,12 +37,9 @@ static inline void setup(void)
 
 static inline void teardown(void)
 {
-	char cmd[128];
-
 	mp_fleet_batch_fini(&batch);
 	mp_store_close(store);
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
+	scratch_remove();
 }
 
 static inline void add(int64_t day, uint64_t vaddr, uint64_t count)

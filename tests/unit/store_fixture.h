@@ -6,45 +6,44 @@
 #ifndef MORPH_TESTS_STORE_FIXTURE_H
 #define MORPH_TESTS_STORE_FIXTURE_H
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "libprof/store/store_codec.h"
 #include "libprof/store/store_private.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
+#include "tests/unit/scratch.h"
 
 #define DAY MP_SECONDS_PER_DAY
 #define NOW (20000LL * DAY + 5000)
 
-static char dir[64], db[96];
-static struct mp_err err;
+static char db[300];
+static struct mp_store *store; /* closed after the test; or NULL */
 
 static inline void setup(void)
 {
-	strcpy(dir, "/tmp/morph-store-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(db, sizeof(db), "%s/morph.db", dir);
 	err.msg[0] = '\0';
 }
 
 static inline void teardown(void)
 {
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
+	mp_store_close(store);
+	scratch_remove();
 }
 
 #define ok(call) ck_assert_msg((call) == 0, "%s: %s", #call, err.msg)
 
 static inline struct mp_store *open_as(enum mp_store_mode mode)
 {
-	struct mp_store *store = NULL;
+	struct mp_store *opened = NULL;
 
-	ok(mp_store_open(db, mode, &store, &err));
-	return store;
+	ok(mp_store_open(db, mode, &opened, &err));
+	return opened;
+}
+
+/* For AUTO(close_store). */
+static inline void close_store(struct mp_store **opened)
+{
+	mp_store_close(*opened);
 }
 
 static inline struct mp_id id_of(unsigned int n)
@@ -166,15 +165,6 @@ static inline uint64_t sum(const struct mp_ip_count *counts, size_t nr)
 	for (size_t i = 0; i < nr; i++)
 		total += counts[i].count;
 	return total;
-}
-
-static inline void write_file(const char *path, const void *data, size_t size)
-{
-	FILE *f = fopen(path, "w");
-
-	ck_assert_ptr_nonnull(f);
-	ck_assert_uint_eq(fwrite(data, 1, size, f), size);
-	fclose(f);
 }
 
 static inline void tamper(const char *sql)

@@ -4,7 +4,6 @@
  * check of rows.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "tests/support/kmod_walk.h"
 #include "tests/support/stack_model.h"
@@ -26,7 +25,7 @@ static struct stack_model_totals run(unsigned int seed)
 	return totals;
 }
 
-START_TEST(remembering_walk_is_the_reference_and_lies_about_no_age)
+TEST_EACH(remembering_walk_is_the_reference_and_lies_about_no_age, NR_RUNS)
 {
 	struct stack_model_totals t = run((unsigned int)_i + 1);
 
@@ -34,9 +33,8 @@ START_TEST(remembering_walk_is_the_reference_and_lies_about_no_age)
 	ck_assert_msg(!t.wrong, "%" PRIu64 " of %" PRIu64 " walks differ", t.wrong, t.samples);
 	ck_assert_msg(!t.lied, "%" PRIu64 " calls are old, but said to be new", t.lied);
 }
-END_TEST
 
-START_TEST(most_frames_are_read_again_and_most_new_calls_are_told)
+TEST(most_frames_are_read_again_and_most_new_calls_are_told)
 {
 	struct stack_model_totals sum = {0}, t;
 
@@ -59,18 +57,3 @@ START_TEST(most_frames_are_read_again_and_most_new_calls_are_told)
 	ck_assert_uint_gt(sum.read_again * 4, sum.frames);
 	ck_assert_uint_gt(sum.said_new * 2, sum.new_frames);
 }
-END_TEST
-
-static Suite *kmod_walk_suite(void)
-{
-	Suite *suite = suite_create("kmod_walk");
-	TCase *tc = tcase_create("kmod_walk");
-
-	tcase_add_loop_test(tc, remembering_walk_is_the_reference_and_lies_about_no_age, 0,
-			    NR_RUNS);
-	tcase_add_test(tc, most_frames_are_read_again_and_most_new_calls_are_told);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(kmod_walk_suite)

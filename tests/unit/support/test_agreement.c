@@ -4,8 +4,6 @@
  * hand.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/suite.h"
 #include "tests/support/agreement.h"
@@ -18,16 +16,11 @@ static double blocks[TOY_MAX], edges[TOY_MAX];
 /* 0 -> 1 (30) or 2 (70); 1 jumps to 3; 2 falls into 3; 3 returns. */
 static void diamond(void)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_JUMP, 30);
-	toy_block(&toy, MP_TERM_FALL, 70);
-	toy_block(&toy, MP_TERM_RET, 100);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 30);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 70);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 30);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 70);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, 30}, {MP_TERM_FALL, 70},
+		   {MP_TERM_RET, 100});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 30}, {0, 2, MP_EDGE_TAKEN, 70},
+		  {1, 3, MP_EDGE_JUMP, 30}, {2, 3, MP_EDGE_FALL, 70});
 	toy_finish(&toy);
 }
 
@@ -46,7 +39,7 @@ static void is(double a, double b)
 	ck_assert_msg(fabs(a - b) < 1e-9, "%.12g is not %.12g", a, b);
 }
 
-START_TEST(agreement_of_equal_shares_is_one)
+TEST(agreement_of_equal_shares_is_one)
 {
 	struct agreement a;
 
@@ -62,9 +55,8 @@ START_TEST(agreement_of_equal_shares_is_one)
 	is(a.absolute, 1);
 	is(a.hot, 1);
 }
-END_TEST
 
-START_TEST(agreement_takes_the_smaller_share)
+TEST(agreement_takes_the_smaller_share)
 {
 	struct agreement a;
 
@@ -78,9 +70,8 @@ START_TEST(agreement_takes_the_smaller_share)
 	is(a.relative, 1 - fabs(0.5 - 0.7));
 	is(a.absolute, 0.3 + 0.5);
 }
-END_TEST
 
-START_TEST(agreement_without_an_estimate_is_a_guess)
+TEST(agreement_without_an_estimate_is_a_guess)
 {
 	struct agreement a;
 
@@ -93,17 +84,14 @@ START_TEST(agreement_without_an_estimate_is_a_guess)
 	is(a.hot, 0);
 	is(a.relative, 1 - fabs(0.5 - 0.7));
 }
-END_TEST
 
 /* If a branch may leave its function, only one of its ways is an edge. */
-START_TEST(agreement_knows_the_way_out)
+TEST(agreement_knows_the_way_out)
 {
 	struct agreement a;
 
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_RET, 20);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_RET, 20});
 	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 20);
 	toy_finish(&toy);
 	memcpy(blocks, (double[]){10, 5}, 2 * sizeof(double));
@@ -112,12 +100,10 @@ START_TEST(agreement_knows_the_way_out)
 	is(a.relative, 1 - fabs(0.5 - 0.8));
 	is(a.absolute, 0.2 + 0.5);
 }
-END_TEST
 
-START_TEST(agreement_matches_as_many_blocks_as_are_hot)
+TEST(agreement_matches_as_many_blocks_as_are_hot)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
+	toy_start(&toy, "f");
 	for (uint32_t i = 0; i < 5; i++)
 		toy_block(&toy, MP_TERM_RET, (double[]){6000, 4000, 5, 0, 3}[i]);
 	toy_finish(&toy);
@@ -134,9 +120,8 @@ START_TEST(agreement_matches_as_many_blocks_as_are_hot)
 	memcpy(blocks, (double[]){1, 0, 0, 0, 0}, 5 * sizeof(double));
 	is(measure().hot, 0.6);
 }
-END_TEST
 
-START_TEST(agreement_is_of_the_functions_asked_for)
+TEST(agreement_is_of_the_functions_asked_for)
 {
 	struct agreement a;
 
@@ -157,9 +142,8 @@ START_TEST(agreement_is_of_the_functions_asked_for)
 	is(a.blocks, 1);
 	is(a.hot, 1);
 }
-END_TEST
 
-START_TEST(draws_have_their_mean_and_repeat)
+TEST(draws_have_their_mean_and_repeat)
 {
 	static const struct {
 		uint64_t n;
@@ -186,9 +170,8 @@ START_TEST(draws_have_their_mean_and_repeat)
 		ck_assert(fabs(squares / 4000 / variance - 1) < 6 * sqrt(3.0 / 4000));
 	}
 }
-END_TEST
 
-START_TEST(draws_keep_all_or_nothing)
+TEST(draws_keep_all_or_nothing)
 {
 	struct draw d;
 
@@ -198,23 +181,3 @@ START_TEST(draws_keep_all_or_nothing)
 	ck_assert_uint_eq(draw_binomial(&d, 17, 0), 0);
 	ck_assert_uint_eq(draw_binomial(&d, 0, 0.5), 0);
 }
-END_TEST
-
-static Suite *agreement_suite(void)
-{
-	Suite *suite = suite_create("agreement");
-	TCase *tc = tcase_create("agreement");
-
-	tcase_add_test(tc, agreement_of_equal_shares_is_one);
-	tcase_add_test(tc, agreement_takes_the_smaller_share);
-	tcase_add_test(tc, agreement_without_an_estimate_is_a_guess);
-	tcase_add_test(tc, agreement_knows_the_way_out);
-	tcase_add_test(tc, agreement_matches_as_many_blocks_as_are_hot);
-	tcase_add_test(tc, agreement_is_of_the_functions_asked_for);
-	tcase_add_test(tc, draws_have_their_mean_and_repeat);
-	tcase_add_test(tc, draws_keep_all_or_nothing);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(agreement_suite)

@@ -9,7 +9,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <unwind.h>
 
@@ -300,7 +299,7 @@ static uint8_t *finish(uint8_t *start, uint8_t *p)
 	return p;
 }
 
-START_TEST(unwinders_model_of_libgcc_is_libgcc)
+TEST_EACH(unwinders_model_of_libgcc_is_libgcc, 5)
 {
 	static uint8_t section[4096] __attribute__((aligned(8)));
 	void (*function)(void (*)(void), const uint64_t *) = NULL;
@@ -357,16 +356,3 @@ START_TEST(unwinders_model_of_libgcc_is_libgcc)
 	found_frame_fini(&frame);
 	munmap(code, 4096);
 }
-END_TEST
-
-static Suite *unwinders_suite(void)
-{
-	Suite *suite = suite_create("unwinders");
-	TCase *tc = tcase_create("unwinders");
-
-	tcase_add_loop_test(tc, unwinders_model_of_libgcc_is_libgcc, 0, 5);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(unwinders_suite)

@@ -3,9 +3,6 @@
  * test_annotate - annotates this test program's own code with given counts: which instruction a
  * sample belongs to, sums, hot marks, names, source lines, and the map of an optimised file.
  */
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "daemon/annotate/annotate.h"
 #include "daemon/annotate/annotate_find.h"
@@ -25,7 +22,6 @@ static struct md_code code;
 static struct md_names names;
 static struct md_debuginfo *debug;
 static struct md_annotation a;
-static struct mp_err err;
 static uint64_t victim; /* its link-time address */
 
 static void setup(void)
@@ -73,7 +69,7 @@ static void annotate(const struct mp_ip_count *counts, size_t nr, const struct m
 	ck_assert_msg(md_annotate(&request, &a, &err) == 0, "%s", err.msg);
 }
 
-START_TEST(counts_are_summed_over_half_open_ranges)
+TEST(counts_are_summed_over_half_open_ranges)
 {
 	const struct mp_ip_count counts[] = {{10, 1}, {12, 2}, {20, 4}, {UINT64_MAX, 8}};
 
@@ -85,9 +81,8 @@ START_TEST(counts_are_summed_over_half_open_ranges)
 	ck_assert_uint_eq(md_sample_table_in(counts, 4, UINT64_MAX, 1), 8);
 	ck_assert_uint_eq(md_sample_table_in(NULL, 0, 0, 100), 0);
 }
-END_TEST
 
-START_TEST(counts_through_a_map_are_the_originals)
+TEST(counts_through_a_map_are_the_originals)
 {
 	struct mp_map_piece pieces[] = {
 		{.new_vaddr = 100, .new_size = 10, .old_vaddr = 10, .old_size = 8},
@@ -102,9 +97,10 @@ START_TEST(counts_through_a_map_are_the_originals)
 	/* A piece, the gap behind it, and added code, which has no samples. */
 	ck_assert_uint_eq(md_sample_table_mapped(&map, counts, 5, 100, 25), 1 + 2 + 16);
 }
-END_TEST
 
-START_TEST(annotation_covers_the_function_without_gaps)
+FIXTURE(setup, teardown);
+
+TEST(annotation_covers_the_function_without_gaps)
 {
 	uint64_t at = victim;
 
@@ -124,9 +120,8 @@ START_TEST(annotation_covers_the_function_without_gaps)
 	for (uint32_t i = 0; i < a.nr_blocks; i++)
 		ck_assert_uint_eq(a.blocks[i].nr_insns, a.blocks[i].block->nr_insns);
 }
-END_TEST
 
-START_TEST(annotation_gives_samples_to_their_instructions)
+TEST(annotation_gives_samples_to_their_instructions)
 {
 	struct mp_ip_count counts[4];
 	uint64_t sum = 0;
@@ -153,9 +148,8 @@ START_TEST(annotation_gives_samples_to_their_instructions)
 	}
 	ck_assert_uint_eq(sum, 60);
 }
-END_TEST
 
-START_TEST(annotation_knows_this_file_and_its_lines)
+TEST(annotation_knows_this_file_and_its_lines)
 {
 	size_t nr = 0;
 
@@ -172,9 +166,8 @@ START_TEST(annotation_knows_this_file_and_its_lines)
 	}
 	ck_assert_uint_gt(nr, 0);
 }
-END_TEST
 
-START_TEST(annotation_of_copies_counts_each_sample_once)
+TEST(annotation_of_copies_counts_each_sample_once)
 {
 	struct mp_ip_count counts[1] = {{0x10, 9}};
 	struct mp_map_piece pieces[2];
@@ -199,7 +192,6 @@ START_TEST(annotation_of_copies_counts_each_sample_once)
 	ck_assert(a.insns[0].added);
 	ck_assert_uint_eq(a.insns[0].samples, 0);
 }
-END_TEST
 
 static void parses_as(const char *text, const char *address, int want, const char *name,
 		      uint64_t vaddr)
@@ -217,7 +209,9 @@ static void parses_as(const char *text, const char *address, int want, const cha
 	free(w.name);
 }
 
-START_TEST(wish_is_a_name_an_address_or_both)
+FIXTURE(NULL, NULL);
+
+TEST(wish_is_a_name_an_address_or_both)
 {
 	parses_as("main", NULL, 0, "main", 0);
 	parses_as("0x1234", NULL, 0, NULL, 0x1234);
@@ -233,9 +227,10 @@ START_TEST(wish_is_a_name_an_address_or_both)
 	parses_as("", NULL, -EINVAL, NULL, 0);
 	parses_as("0x11112222333344445", NULL, 0, "0x11112222333344445", 0);
 }
-END_TEST
 
-START_TEST(find_names_each_function_once)
+FIXTURE(setup, teardown);
+
+TEST(find_names_each_function_once)
 {
 	struct mp_ip_count counts[1] = {{victim, 5}};
 	struct md_ann_source source = {.path = self, .counts = counts, .nr_counts = 1};
@@ -256,25 +251,3 @@ START_TEST(find_names_each_function_once)
 	ck_assert_uint_eq(found.nr, 0);
 	md_ann_candidates_fini(&found);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("annotate");
-	TCase *t = tcase_create("code"), *plain = tcase_create("plain");
-
-	tcase_add_test(plain, counts_are_summed_over_half_open_ranges);
-	tcase_add_test(plain, counts_through_a_map_are_the_originals);
-	tcase_add_test(plain, wish_is_a_name_an_address_or_both);
-	suite_add_tcase(s, plain);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, annotation_covers_the_function_without_gaps);
-	tcase_add_test(t, annotation_gives_samples_to_their_instructions);
-	tcase_add_test(t, annotation_knows_this_file_and_its_lines);
-	tcase_add_test(t, annotation_of_copies_counts_each_sample_once);
-	tcase_add_test(t, find_names_each_function_once);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -4,17 +4,13 @@
  * dropped.
  */
 #include "libprof/note/map_packed.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/module/modfind.h"
@@ -107,7 +103,9 @@ static uint64_t counted(uint64_t text_hash, uint64_t vaddr)
 	return sum;
 }
 
-START_TEST(sample_counts_at_its_link_time_address)
+FIXTURE(setup, teardown);
+
+TEST(sample_counts_at_its_link_time_address)
 {
 	exec(1);
 	module(1, 0xaa);
@@ -121,9 +119,8 @@ START_TEST(sample_counts_at_its_link_time_address)
 	ck_assert_uint_eq(at.ledger.attributed, 3);
 	ck_assert_uint_eq(at.ledger.emitted, 3);
 }
-END_TEST
 
-START_TEST(two_copies_of_a_file_are_one_module)
+TEST(two_copies_of_a_file_are_one_module)
 {
 	exec(1);
 	module(1, 0xaa);
@@ -136,9 +133,8 @@ START_TEST(two_copies_of_a_file_are_one_module)
 	ck_assert_uint_eq(counted(0xaa, 0x401004), 2);
 	ck_assert_uint_eq(md_modcache_nr_modules(at.modcache), 1);
 }
-END_TEST
 
-START_TEST(remapped_address_belongs_to_the_later_file)
+TEST(remapped_address_belongs_to_the_later_file)
 {
 	exec(1);
 	module(1, 0xaa);
@@ -151,9 +147,8 @@ START_TEST(remapped_address_belongs_to_the_later_file)
 	ck_assert_uint_eq(counted(0xaa, 0x401010), 1);
 	ck_assert_uint_eq(counted(0xbb, 0x401010), 1);
 }
-END_TEST
 
-START_TEST(each_reason_is_counted_by_name)
+TEST(each_reason_is_counted_by_name)
 {
 	static const struct {
 		uint32_t status;
@@ -187,9 +182,8 @@ START_TEST(each_reason_is_counted_by_name)
 	ck_assert_uint_eq(at.ledger.emitted, 8);
 	ck_assert_uint_eq(at.ledger.attributed, 0);
 }
-END_TEST
 
-START_TEST(mapping_of_a_module_never_told_is_unreadable)
+TEST(mapping_of_a_module_never_told_is_unreadable)
 {
 	exec(1);
 	map(1, 0x10000000, 0x3000, 0x1000, 77);
@@ -197,9 +191,8 @@ START_TEST(mapping_of_a_module_never_told_is_unreadable)
 	feed();
 	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_UNREADABLE], 1);
 }
-END_TEST
 
-START_TEST(mapping_over_several_segments_uses_each_ones_address)
+TEST(mapping_over_several_segments_uses_each_ones_address)
 {
 	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 3 * 24 + 8);
 
@@ -220,10 +213,9 @@ START_TEST(mapping_over_several_segments_uses_each_ones_address)
 	ck_assert_uint_eq(counted(0xcc, 0x900008), 1);
 	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_NO_MAPPING], 2);
 }
-END_TEST
 
 /* A producer that gives offsets in the kernel but not the kernel's address. */
-START_TEST(kernel_offsets_count_at_link_time_addresses_and_nowhere_else)
+TEST(kernel_offsets_count_at_link_time_addresses_and_nowhere_else)
 {
 	struct morph_module *kernel;
 
@@ -246,9 +238,8 @@ START_TEST(kernel_offsets_count_at_link_time_addresses_and_nowhere_else)
 	ck_assert_uint_eq(at.ledger.attributed, 2);
 	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_NO_MAPPING], 2);
 }
-END_TEST
 
-START_TEST(stack_is_no_sample)
+TEST(stack_is_no_sample)
 {
 	struct morph_stack *stack;
 
@@ -264,7 +255,6 @@ START_TEST(stack_is_no_sample)
 	ck_assert_uint_eq(at.ledger.emitted, 1);
 	ck_assert_uint_eq(at.samples.nr_used, 1);
 }
-END_TEST
 
 /* ---- numbered address spaces: records of a producer in the kernel, in its order -------------- */
 
@@ -278,7 +268,7 @@ static void number(size_t from, uint32_t exec_id)
 			((struct morph_task *)record)->exec_id = exec_id;
 }
 
-START_TEST(numbered_program_is_mapped_before_its_exec)
+TEST(numbered_program_is_mapped_before_its_exec)
 {
 	size_t from;
 
@@ -307,7 +297,6 @@ START_TEST(numbered_program_is_mapped_before_its_exec)
 	ck_assert_uint_eq(md_space_program(md_procmap_find(at.procmap, 1, 8)),
 			  md_modcache_file(at.modcache, 2)->module);
 }
-END_TEST
 
 static void fork_of(uint32_t child, uint32_t tid, uint32_t parent)
 {
@@ -328,7 +317,7 @@ static void ends_by(uint32_t tgid, uint32_t tid, uint32_t flags)
 	r->task.flags = flags;
 }
 
-START_TEST(crash_counts_once_for_a_process_and_under_its_program)
+TEST(crash_counts_once_for_a_process_and_under_its_program)
 {
 	module(1, 0xaa);
 	module(2, 0xbb);
@@ -360,10 +349,9 @@ START_TEST(crash_counts_once_for_a_process_and_under_its_program)
 	feed();
 	ck_assert_uint_eq(at.nr_crashes, MD_MAX_CRASHES);
 }
-END_TEST
 
 /* A vfork's child calls exec while its parent waits; afterwards each has its own address space. */
-START_TEST(numbered_child_inherits_and_execs_on_its_own)
+TEST(numbered_child_inherits_and_execs_on_its_own)
 {
 	size_t from;
 
@@ -388,10 +376,9 @@ START_TEST(numbered_child_inherits_and_execs_on_its_own)
 	ck_assert_uint_eq(counted(0xbb, 0x401010), 1);
 	ck_assert_uint_eq(counted(0xaa, 0x401020), 1);
 }
-END_TEST
 
 /* A thread calls exec: the other threads end first, and it continues under the process's id. */
-START_TEST(numbered_threads_end_at_an_exec)
+TEST(numbered_threads_end_at_an_exec)
 {
 	size_t from;
 
@@ -425,9 +412,8 @@ START_TEST(numbered_threads_end_at_an_exec)
 	feed();
 	ck_assert_ptr_null(md_procmap_find(at.procmap, 1, 8));
 }
-END_TEST
 
-START_TEST(activity_tells_application_library_and_kernel_apart)
+TEST(activity_tells_application_library_and_kernel_apart)
 {
 	struct morph_module *kernel;
 	const struct mp_activity *a;
@@ -462,10 +448,9 @@ START_TEST(activity_tells_application_library_and_kernel_apart)
 	ck_assert_uint_eq(a->kernel, 1);
 	ck_assert_uint_eq(counted(0xee, 0xffffffff81000123), 2);
 }
-END_TEST
 
 /* All samples are in the kernel: the program is known, but no mapping is. */
-START_TEST(program_that_is_mapped_nowhere_has_its_activity_and_no_samples)
+TEST(program_that_is_mapped_nowhere_has_its_activity_and_no_samples)
 {
 	struct morph_mmap *mmap;
 	uint32_t index;
@@ -483,10 +468,9 @@ START_TEST(program_that_is_mapped_nowhere_has_its_activity_and_no_samples)
 	ck_assert_uint_eq(at.activity[index].app, 0);
 	ck_assert_uint_eq(at.activity[index].other, 1);
 }
-END_TEST
 
 /* Not all threads were reported: one EXIT with MORPH_EXIT_PROCESS ends all of them. */
-START_TEST(exit_of_the_whole_process_ends_it_at_once)
+TEST(exit_of_the_whole_process_ends_it_at_once)
 {
 	struct morph_exit *exit;
 	size_t from;
@@ -511,9 +495,8 @@ START_TEST(exit_of_the_whole_process_ends_it_at_once)
 	ck_assert_uint_eq(at.ledger.attributed, 1);
 	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_NO_MAPPING], 1);
 }
-END_TEST
 
-START_TEST(lost_state_makes_later_samples_unknown_not_wrong)
+TEST(lost_state_makes_later_samples_unknown_not_wrong)
 {
 	exec(1);
 	module(1, 0xaa);
@@ -527,9 +510,8 @@ START_TEST(lost_state_makes_later_samples_unknown_not_wrong)
 	ck_assert_uint_eq(at.ledger.unattributed[MP_UNATTR_NO_PROCESS], 1);
 	ck_assert_uint_eq(at.ledger.emitted, 19);
 }
-END_TEST
 
-START_TEST(optimised_module_needs_its_whole_map)
+TEST(optimised_module_needs_its_whole_map)
 {
 	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 24 + 8);
 	struct morph_module_map *m;
@@ -564,14 +546,13 @@ START_TEST(optimised_module_needs_its_whole_map)
 	ck_assert_uint_eq(original->id.text_hash, 0xbb);
 	ck_assert_uint_eq(mp_map_original(optimised->map, 0x401014), 0x6004);
 }
-END_TEST
 
-START_TEST(modules_description_reads_back_the_same)
+TEST(modules_description_reads_back_the_same)
 {
 	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 24 + 8);
 	struct morph_module_map *m;
-	struct md_attribute other;
-	struct md_buf said = {0};
+	AUTO(md_attribute_fini) struct md_attribute other = {0};
+	AUTO(md_buf_fini) struct md_buf said = {0};
 	struct morph_record *record;
 	const struct md_file *file;
 	size_t pos = 0;
@@ -604,21 +585,18 @@ START_TEST(modules_description_reads_back_the_same)
 	ck_assert_uint_eq(file->why, MD_MAPPED);
 	ck_assert_uint_eq(md_modcache_module(other.modcache, file->module)->map->nr_pieces, 2600);
 	ck_assert_uint_eq(md_modcache_module(other.modcache, file->module)->id.build_id_len, 20);
-	md_attribute_fini(&other);
-	md_buf_fini(&said);
 }
-END_TEST
 
 /* A module with more pieces than fit an array is attributed and described. */
-START_TEST(module_of_more_than_a_million_pieces_is_attributed)
+TEST(module_of_more_than_a_million_pieces_is_attributed)
 {
 	const uint32_t nr = (1 << 20) + 1, at_once = 2048;
 	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 24 + 8);
 	struct mp_varint_writer w = {0};
 	const struct md_module *module;
 	struct morph_record *record;
-	struct md_attribute other;
-	struct md_buf said = {0};
+	AUTO(md_attribute_fini) struct md_attribute other = {0};
+	AUTO(md_buf_fini) struct md_buf said = {0};
 	const struct md_file *file;
 	size_t pos = 0;
 
@@ -664,13 +642,10 @@ START_TEST(module_of_more_than_a_million_pieces_is_attributed)
 	ck_assert_uint_eq(file->why, MD_MAPPED);
 	ck_assert(mp_map_packed_equal(md_modcache_module(other.modcache, file->module)->map->packed,
 				      module->map->packed));
-	md_attribute_fini(&other);
-	md_buf_fini(&said);
 }
-END_TEST
 
 /* Bytes that are no pieces, or more pieces than announced: the module stays unknown. */
-START_TEST(damaged_pieces_leave_the_module_unknown)
+TEST_EACH(damaged_pieces_leave_the_module_unknown, 2)
 {
 	static const uint8_t bytes[][8] = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 					   {64, 0, 64, 0, 64, 0, 64, 0}};
@@ -690,9 +665,8 @@ START_TEST(damaged_pieces_leave_the_module_unknown)
 	feed();
 	ck_assert_uint_eq(md_modcache_file(at.modcache, 1)->why, MP_UNATTR_UNREADABLE);
 }
-END_TEST
 
-START_TEST(full_table_refuses_a_record_whole)
+TEST(full_table_refuses_a_record_whole)
 {
 	struct morph_samples *r;
 	uint64_t emitted;
@@ -720,25 +694,18 @@ START_TEST(full_table_refuses_a_record_whole)
 	ck_assert_int_eq(md_attribute_record(&at, (void *)buf.data), 0);
 	ck_assert_uint_eq(at.ledger.attributed, 8000);
 }
-END_TEST
 
 /* ---- files of this machine ----------------------------------------------------------------- */
-
-static char dir[64];
 
 static void setup_files(void)
 {
 	setup();
-	strcpy(dir, "/tmp/morph-test-attribute.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 }
 
 static void teardown_files(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	ck_assert_int_eq(system(command), 0);
+	scratch_remove();
 	teardown();
 }
 
@@ -775,10 +742,12 @@ static struct md_file *resolve(const struct morph_mmap *mmap, int64_t mapped_ns)
 	return file;
 }
 
-START_TEST(file_is_read_once_while_it_stays_the_same)
+FIXTURE(setup_files, teardown_files);
+
+TEST(file_is_read_once_while_it_stays_the_same)
 {
 	struct md_file *file;
-	char path[96];
+	char path[256];
 
 	snprintf(path, sizeof(path), "%s/prog", dir);
 	copy_self(path);
@@ -788,12 +757,11 @@ START_TEST(file_is_read_once_while_it_stays_the_same)
 	ck_assert_ptr_eq(resolve(map_of(path), 0), file);
 	ck_assert_uint_eq(md_modcache_nr_modules(at.modcache), 1);
 }
-END_TEST
 
-START_TEST(deleted_file_of_an_ended_process_is_said_to_be_deleted)
+TEST(deleted_file_of_an_ended_process_is_said_to_be_deleted)
 {
 	struct morph_mmap *mmap;
-	char path[96];
+	char path[256];
 
 	snprintf(path, sizeof(path), "%s/prog", dir);
 	copy_self(path);
@@ -801,12 +769,11 @@ START_TEST(deleted_file_of_an_ended_process_is_said_to_be_deleted)
 	unlink(path);
 	ck_assert_uint_eq(resolve(mmap, 0)->why, MP_UNATTR_DELETED);
 }
-END_TEST
 
-START_TEST(another_file_under_the_path_is_never_taken_for_it)
+TEST(another_file_under_the_path_is_never_taken_for_it)
 {
 	struct morph_mmap *mmap;
-	char path[96], other[96];
+	char path[256], other[256];
 
 	snprintf(path, sizeof(path), "%s/prog", dir);
 	snprintf(other, sizeof(other), "%s/other", dir);
@@ -816,14 +783,13 @@ START_TEST(another_file_under_the_path_is_never_taken_for_it)
 	ck_assert_int_eq(rename(other, path), 0);
 	ck_assert_uint_eq(resolve(mmap, 0)->why, MP_UNATTR_REPLACED);
 }
-END_TEST
 
-START_TEST(file_written_since_it_was_mapped_is_not_believed)
+TEST(file_written_since_it_was_mapped_is_not_believed)
 {
 	struct timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
 	struct morph_mmap *mmap;
 	struct stat st;
-	char path[96];
+	char path[256];
 
 	snprintf(path, sizeof(path), "%s/prog", dir);
 	copy_self(path);
@@ -837,11 +803,10 @@ START_TEST(file_written_since_it_was_mapped_is_not_believed)
 		resolve(mmap, st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec + 1)->why,
 		MD_MAPPED);
 }
-END_TEST
 
-START_TEST(file_that_is_no_elf_is_unreadable)
+TEST(file_that_is_no_elf_is_unreadable)
 {
-	char path[96];
+	char path[256];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/script", dir);
@@ -850,9 +815,10 @@ START_TEST(file_that_is_no_elf_is_unreadable)
 	close(fd);
 	ck_assert_uint_eq(resolve(map_of(path), 0)->why, MP_UNATTR_UNREADABLE);
 }
-END_TEST
 
-START_TEST(memory_without_a_file_is_told_by_its_name)
+FIXTURE(setup, teardown);
+
+TEST_EACH(memory_without_a_file_is_told_by_its_name, 7)
 {
 	static const struct {
 		const char *path;
@@ -869,46 +835,3 @@ START_TEST(memory_without_a_file_is_told_by_its_name)
 	mmap->len = 0x1000;
 	ck_assert_uint_eq(resolve(mmap, 0)->why, cases[_i].why);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("attribute");
-	TCase *tc = tcase_create("attribute");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, sample_counts_at_its_link_time_address);
-	tcase_add_test(tc, crash_counts_once_for_a_process_and_under_its_program);
-	tcase_add_test(tc, two_copies_of_a_file_are_one_module);
-	tcase_add_test(tc, remapped_address_belongs_to_the_later_file);
-	tcase_add_test(tc, each_reason_is_counted_by_name);
-	tcase_add_test(tc, mapping_of_a_module_never_told_is_unreadable);
-	tcase_add_test(tc, mapping_over_several_segments_uses_each_ones_address);
-	tcase_add_test(tc, kernel_offsets_count_at_link_time_addresses_and_nowhere_else);
-	tcase_add_test(tc, stack_is_no_sample);
-	tcase_add_test(tc, numbered_program_is_mapped_before_its_exec);
-	tcase_add_test(tc, numbered_child_inherits_and_execs_on_its_own);
-	tcase_add_test(tc, numbered_threads_end_at_an_exec);
-	tcase_add_test(tc, activity_tells_application_library_and_kernel_apart);
-	tcase_add_test(tc, program_that_is_mapped_nowhere_has_its_activity_and_no_samples);
-	tcase_add_test(tc, exit_of_the_whole_process_ends_it_at_once);
-	tcase_add_test(tc, lost_state_makes_later_samples_unknown_not_wrong);
-	tcase_add_test(tc, optimised_module_needs_its_whole_map);
-	tcase_add_test(tc, module_of_more_than_a_million_pieces_is_attributed);
-	tcase_add_loop_test(tc, damaged_pieces_leave_the_module_unknown, 0, 2);
-	tcase_add_test(tc, modules_description_reads_back_the_same);
-	tcase_add_test(tc, full_table_refuses_a_record_whole);
-	tcase_add_loop_test(tc, memory_without_a_file_is_told_by_its_name, 0, 7);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("files");
-	tcase_add_checked_fixture(tc, setup_files, teardown_files);
-	tcase_add_test(tc, file_is_read_once_while_it_stays_the_same);
-	tcase_add_test(tc, deleted_file_of_an_ended_process_is_said_to_be_deleted);
-	tcase_add_test(tc, another_file_under_the_path_is_never_taken_for_it);
-	tcase_add_test(tc, file_written_since_it_was_mapped_is_not_believed);
-	tcase_add_test(tc, file_that_is_no_elf_is_unreadable);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

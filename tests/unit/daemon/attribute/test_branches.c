@@ -4,82 +4,13 @@
  * become its edges, other entries are counted by kind, and branches in moved code are
  * translated to the original.
  */
-#include "tests/unit/suite.h"
-
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "daemon/module/copy_transfers.h"
 #include "libprof/note/map_calls.h"
-#include "daemon/attribute/pipeline.h"
+#include "tests/unit/recording.h"
 
-static char dir[64], recording[96], db[96];
-static struct md_buf buf;
 static struct md_branch_ledger ledger; /* of the last replay */
 
-static void setup(void)
-{
-	strcpy(dir, "/tmp/morph-test-branches.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	snprintf(recording, sizeof(recording), "%s/recording", dir);
-	snprintf(db, sizeof(db), "%s/db", dir);
-}
-
-static void teardown(void)
-{
-	char command[128];
-
-	md_buf_fini(&buf);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	ck_assert_int_eq(system(command), 0);
-}
-
 /* ---- recordings ---------------------------------------------------------------------------- */
-
-/*
- * Module @n: file offset 0x1000, linked at 0x401000, 0x3000 bytes, mapped at @start by process
- * 1.
- */
-#define LINKED 0x401000
-
-static void add_module(uint32_t n, uint64_t text_hash, uint32_t nr_pieces)
-{
-	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 24 + 8);
-
-	r->module = n;
-	r->text_hash = text_hash;
-	r->text_size = 0x3000;
-	r->nr_pieces = nr_pieces;
-	r->nr_segments = 1;
-	r->segments[0] = (struct morph_segment){0x1000, LINKED, 0x3000};
-	snprintf((char *)&r->segments[1], 8, "/m%u", n);
-}
-
-static void add_map(uint64_t start, uint32_t n)
-{
-	struct morph_mmap *r = md_record_add_mmap(&buf, 2, 1, 1, "/m");
-
-	r->start = start;
-	r->len = 0x3000;
-	r->off = 0x1000;
-	r->module = n;
-}
-
-static void begin(void)
-{
-	struct morph_exec *r = md_record_add_task(&buf, MORPH_REC_EXEC, sizeof(*r), 1, 1, 1);
-
-	r->nr_threads = 1;
-}
-
-/* Follows the map: the module is an output of the original. */
-static void add_output(uint32_t n)
-{
-	struct morph_module_output *r = md_record_add(&buf, MORPH_REC_MODULE_OUTPUT, sizeof(*r));
-
-	r->module = n;
-}
 
 static void add_branches(const struct morph_branch *branches, size_t nr)
 {
@@ -91,41 +22,21 @@ static void add_branches(const struct morph_branch *branches, size_t nr)
 
 static void replay(uint32_t nr_repeats)
 {
-	struct md_recfile_info info = {.start_ns = 1, .start_s = 1700000000, .collector = "perf"};
-	struct md_source_config config = {.input = recording, .nr_repeats = nr_repeats};
-	struct md_pipeline *pl = calloc(1, sizeof(*pl));
-	struct md_recwriter *writer;
-	struct morph_record *record;
-	struct mp_err err = {{0}};
-	size_t pos = 0;
+	struct md_pipeline *pl = open_replay(nr_repeats);
 
-	ck_assert_int_eq(md_recwriter_open(recording, &info, &writer, &err), 0);
-	while (!md_record_next(buf.data, buf.size, &pos, &record))
-		ck_assert_int_eq(md_recwriter_add(writer, record, &err), 0);
-	ck_assert_int_eq(md_recwriter_close(writer, &err), 0);
-	ck_assert_ptr_nonnull(pl);
-	ck_assert_msg(!md_source_replay.open(&config, &pl->source, &err), "%s", err.msg);
-	ck_assert_msg(!mp_store_open(db, MP_STORE_WRITE, &pl->store, &err), "%s", err.msg);
-	pl->interval_s = 10;
-	ck_assert_msg(!md_pipeline_init(pl, &err), "%s", err.msg);
 	ck_assert_msg(!md_pipeline_run(pl, &err), "%s", err.msg);
-	ck_assert_msg(!mp_store_check(pl->store, &err), "%s", err.msg);
 	ledger = pl->at.branches;
 	ck_assert_uint_eq(ledger.seen, ledger.kernel + ledger.unmapped + ledger.cross_module +
 					       ledger.table_full + ledger.counted);
-	pl->source->ops->close(pl->source);
-	mp_store_close(pl->store);
-	md_pipeline_fini(pl);
-	free(pl);
+	close_replay(pl);
 }
 
 static void expect(uint64_t text_hash, const struct mp_edge_count *want, size_t nr_want)
 {
 	struct mp_id id = {.text_hash = text_hash};
-	struct mp_edge_count *have = NULL;
+	AUTO_FREE struct mp_edge_count *have = NULL;
 	struct mp_module module;
 	struct mp_store *store;
-	struct mp_err err = {{0}};
 	size_t nr;
 
 	ck_assert_msg(!mp_store_open(db, MP_STORE_READ, &store, &err), "%s", err.msg);
@@ -139,11 +50,12 @@ static void expect(uint64_t text_hash, const struct mp_edge_count *want, size_t 
 		ck_assert_uint_eq(have[i].count, want[i].count);
 		ck_assert_uint_eq(have[i].mispredicted, 0);
 	}
-	free(have);
 	mp_store_close(store);
 }
 
-START_TEST(branches_inside_a_module_become_its_edges)
+FIXTURE(setup, teardown);
+
+TEST(branches_inside_a_module_become_its_edges)
 {
 	const struct morph_branch stack[] = {{0x10000010, 0x10000100},
 					     {0x10000180, 0x10000000},
@@ -163,9 +75,8 @@ START_TEST(branches_inside_a_module_become_its_edges)
 	ck_assert_uint_eq(ledger.seen, 12);
 	ck_assert_uint_eq(ledger.counted, 12);
 }
-END_TEST
 
-START_TEST(branches_that_are_no_edge_of_a_module_are_counted_as_what_they_are)
+TEST(branches_that_are_no_edge_of_a_module_are_counted_as_what_they_are)
 {
 	const uint64_t kernel = UINT64_C(0xffffffff81000000);
 	const struct morph_branch stack[] = {{0x10000010, 0x20000000}, /* a call of a library */
@@ -191,9 +102,8 @@ START_TEST(branches_that_are_no_edge_of_a_module_are_counted_as_what_they_are)
 	ck_assert_uint_eq(ledger.unmapped, 2);
 	ck_assert_uint_eq(ledger.counted, 1);
 }
-END_TEST
 
-START_TEST(branches_of_a_process_never_seen_are_in_no_module)
+TEST(branches_of_a_process_never_seen_are_in_no_module)
 {
 	const struct morph_branch stack[] = {{0x10000010, 0x10000020}};
 	struct morph_samples *s;
@@ -204,7 +114,6 @@ START_TEST(branches_of_a_process_never_seen_are_in_no_module)
 	replay(1);
 	ck_assert_uint_eq(ledger.unmapped, 1);
 }
-END_TEST
 
 /*
  *	original (linked at 0x401000)		copy, at 0x403000
@@ -219,14 +128,10 @@ static void add_optimised(void)
 					     {0x403010, 0x401020, 0x0e, 0x10},
 					     {0x40301e, 0x401060, 0x15, 0x10},
 					     {0x403040, 0x401010, 0x10, 0x10}};
-	struct morph_module_map *m;
 
 	begin();
 	add_module(1, 0xaa, 4);
-	m = md_record_add(&buf, MORPH_REC_MODULE_MAP, sizeof(*m) + sizeof(pieces));
-	m->module = 1;
-	m->text_hash = 0xbb;
-	memcpy(m->pieces, pieces, sizeof(pieces));
+	add_pieces(1, 0xbb, pieces, 4);
 	add_output(1);
 	add_map(0x10000000, 1);
 }
@@ -242,7 +147,7 @@ static void add_ends(uint32_t first, uint32_t nr, const uint32_t *ends)
 	memcpy(r->ends, ends, nr * sizeof(*ends));
 }
 
-START_TEST(branches_of_moved_code_whose_ends_are_known_lack_none)
+TEST(branches_of_moved_code_whose_ends_are_known_lack_none)
 {
 	const struct morph_branch straight[] = {{0x1000202e, 0x10000070}, {0x10000000, 0x10002000}};
 	const struct mp_edge_count want[] = {{0x40100e, 0x401020, 1, 0},
@@ -259,44 +164,25 @@ START_TEST(branches_of_moved_code_whose_ends_are_known_lack_none)
 	/* D' to E, and the patch. */
 	ck_assert_uint_eq(ledger.untranslated, 2);
 }
-END_TEST
 
-START_TEST(ends_are_recorded_with_the_module)
+TEST(ends_are_recorded_with_the_module)
 {
 	const uint32_t ends[] = {0xe, 0xe, 0x10, 0x10};
 	struct md_modcache *mc = md_modcache_new(), *again = md_modcache_new();
-	struct morph_record *record;
 	const struct md_module *m;
-	struct md_buf said = {0};
-	size_t pos = 0;
+	AUTO(md_buf_fini) struct md_buf said = {0};
 
 	add_optimised();
 	add_ends(0, 4, ends);
-	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
-		if (record->type == MORPH_REC_MODULE)
-			md_modcache_add_record(mc, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_add_map_record(mc, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_ENDS)
-			md_modcache_add_ends_record(mc, (const void *)record);
-	}
+	take_modules(mc, &buf);
 	ck_assert_int_eq(md_modcache_write_records(mc, md_modcache_file(mc, 1), &said), 0);
-	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {
-		if (record->type == MORPH_REC_MODULE)
-			md_modcache_add_record(again, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_add_map_record(again, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_ENDS)
-			md_modcache_add_ends_record(again, (const void *)record);
-	}
+	take_modules(again, &said);
 	m = md_modcache_module(again, md_modcache_file(again, 1)->module);
 	ck_assert_ptr_nonnull(m->map_ends);
 	ck_assert_int_eq(memcmp(m->map_ends, ends, sizeof(ends)), 0);
-	md_buf_fini(&said);
 	md_modcache_free(mc);
 	md_modcache_free(again);
 }
-END_TEST
 
 /* @calls: of module 1, whose map has four pieces. Return: how many of them are believed. */
 static uint32_t take_calls(const struct morph_module_call *calls, uint32_t first, uint32_t nr,
@@ -304,19 +190,12 @@ static uint32_t take_calls(const struct morph_module_call *calls, uint32_t first
 {
 	struct md_modcache *mc = md_modcache_new(), *again = md_modcache_new();
 	struct morph_module_calls *r;
-	struct morph_record *record;
 	const struct mp_map *one, *two;
-	struct md_buf said = {0};
-	size_t pos = 0;
+	AUTO(md_buf_fini) struct md_buf said = {0};
 
 	buf.size = 0;
 	add_optimised();
-	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
-		if (record->type == MORPH_REC_MODULE)
-			md_modcache_add_record(mc, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_add_map_record(mc, (const void *)record);
-	}
+	take_modules(mc, &buf);
 	r = md_record_add(&said, MORPH_REC_MODULE_CALLS, sizeof(*r) + nr * sizeof(*calls));
 	r->module = 1;
 	r->first = first;
@@ -326,26 +205,17 @@ static uint32_t take_calls(const struct morph_module_call *calls, uint32_t first
 	/* A module with a believed map is written with its calls, and reading them gives the same calls. */
 	said.size = 0;
 	ck_assert_int_eq(md_modcache_write_records(mc, md_modcache_file(mc, 1), &said), 0);
-	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {
-		if (record->type == MORPH_REC_MODULE)
-			md_modcache_add_record(again, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_add_map_record(again, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_CALLS)
-			ck_assert_int_eq(md_modcache_add_calls_record(again, (const void *)record),
-					 0);
-	}
+	take_modules(again, &said);
 	one = md_modcache_module(mc, md_modcache_file(mc, 1)->module)->map;
 	two = md_modcache_module(again, md_modcache_file(again, 1)->module)->map;
 	ck_assert(mp_map_same_calls(one, two));
 	nr = one->nr_calls;
-	md_buf_fini(&said);
 	md_modcache_free(mc);
 	md_modcache_free(again);
 	return nr;
 }
 
-START_TEST(replaced_calls_are_recorded_with_the_module)
+TEST(replaced_calls_are_recorded_with_the_module)
 {
 	static const struct morph_module_call good[] = {{0x401020, 0x401060, 1, 1},
 							{0x401010, 0x401060, 3, 1}};
@@ -366,9 +236,8 @@ START_TEST(replaced_calls_are_recorded_with_the_module)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_uint_eq(take_calls(bad[i], 0, 2, -EBADMSG), !i);
 }
-END_TEST
 
-START_TEST(branches_of_moved_code_are_those_of_the_original)
+TEST(branches_of_moved_code_are_those_of_the_original)
 {
 	const struct morph_branch stack[] = {
 		{0x1000202e, 0x10000070}, /* D' to the old E: falls through in the original */
@@ -397,7 +266,6 @@ START_TEST(branches_of_moved_code_are_those_of_the_original)
 	/* D' to E twice, A' to B', the patch twice, and A to C, which is not known. */
 	ck_assert_uint_eq(ledger.untranslated, 6);
 }
-END_TEST
 
 /* ---- moved, with its code ------------------------------------------------------------------ */
 
@@ -423,7 +291,7 @@ static void see(void *arg, uint64_t from, uint64_t to)
 	seen[nr_seen++] = (struct mp_edge_count){from, to, 1, 0};
 }
 
-START_TEST(straight_run_through_copies_tells_what_the_original_takes)
+TEST(straight_run_through_copies_tells_what_the_original_takes)
 {
 	nr_seen = 0;
 	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x3004, 0x3020, see, NULL), 0);
@@ -447,10 +315,9 @@ START_TEST(straight_run_through_copies_tells_what_the_original_takes)
 	ck_assert_uint_eq(md_copy_translate_run(&map, ends, 0x1000, 0x1020, see, NULL), 0);
 	ck_assert_uint_eq(nr_seen, 0);
 }
-END_TEST
 
 /* The code of a function stands where the call of it was, without the function's endbr64. */
-START_TEST(run_into_code_in_place_of_a_call_enters_the_function)
+TEST(run_into_code_in_place_of_a_call_enters_the_function)
 {
 	static const struct mp_map_piece parts[] = {{0x3000, 0x0b, 0x10, 0x1000},
 						    {0x300b, 0x08, 0x09, 0x5004},
@@ -470,7 +337,6 @@ START_TEST(run_into_code_in_place_of_a_call_enters_the_function)
 	ck_assert_uint_eq(seen[1].from, 0x500c);
 	ck_assert_uint_eq(seen[1].to, 0x1010);
 }
-END_TEST
 
 static void expect_moved(uint64_t from, uint64_t to, enum md_copy_translation how,
 			 uint64_t old_from, uint64_t old_to)
@@ -482,7 +348,7 @@ static void expect_moved(uint64_t from, uint64_t to, enum md_copy_translation ho
 	ck_assert_uint_eq(to, old_to);
 }
 
-START_TEST(either_branch_of_a_copy_is_the_originals_one)
+TEST(either_branch_of_a_copy_is_the_originals_one)
 {
 	expect_moved(0x305e, 0x3040, MD_COPY_TAKEN, 0x110e, 0x1010);
 	expect_moved(0x3060, 0x3000, MD_COPY_TAKEN, 0x110e, 0x1000);
@@ -496,11 +362,10 @@ START_TEST(either_branch_of_a_copy_is_the_originals_one)
 	expect_moved(0x1000, 0x3000, MD_COPY_NO_COUNTERPART, 0, 0);
 	expect_moved(0x1400, 0x1400, MD_COPY_TAKEN, 0x1400, 0x1400);
 }
-END_TEST
 
-START_TEST(table_of_edges_grows_to_its_limit_and_not_beyond)
+TEST(table_of_edges_grows_to_its_limit_and_not_beyond)
 {
-	struct md_edges edges = {0};
+	AUTO(md_edges_fini) struct md_edges edges = {0};
 	uint64_t nr = 0, sum = 0;
 
 	while (!md_edges_reserve(&edges, 1000))
@@ -518,29 +383,4 @@ START_TEST(table_of_edges_grows_to_its_limit_and_not_beyond)
 	md_edges_add(&edges, md_sample_table_key(1, 1), 7, 5);
 	md_edges_add(&edges, md_sample_table_key(1, 1), 8, 5);
 	ck_assert_uint_eq(edges.nr_used, 2);
-	md_edges_fini(&edges);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("branches");
-	TCase *tc = tcase_create("branches");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, branches_inside_a_module_become_its_edges);
-	tcase_add_test(tc, branches_that_are_no_edge_of_a_module_are_counted_as_what_they_are);
-	tcase_add_test(tc, branches_of_a_process_never_seen_are_in_no_module);
-	tcase_add_test(tc, branches_of_moved_code_are_those_of_the_original);
-	tcase_add_test(tc, branches_of_moved_code_whose_ends_are_known_lack_none);
-	tcase_add_test(tc, ends_are_recorded_with_the_module);
-	tcase_add_test(tc, replaced_calls_are_recorded_with_the_module);
-	tcase_add_test(tc, run_into_code_in_place_of_a_call_enters_the_function);
-	tcase_add_test(tc, straight_run_through_copies_tells_what_the_original_takes);
-	tcase_add_test(tc, either_branch_of_a_copy_is_the_originals_one);
-	tcase_add_test(tc, table_of_edges_grows_to_its_limit_and_not_beyond);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -4,35 +4,10 @@
  * its paths they give the path, translated to the original; others are counted by the reason
  * why they give none.
  */
-#include "tests/unit/suite.h"
-
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "daemon/attribute/pipeline.h"
 #include "libprof/store/store_paths.h"
+#include "tests/unit/recording.h"
 
-static char dir[64], recording[96], db[96];
-static struct md_buf buf;
 static struct mp_ledger ledger; /* of the last replay */
-
-static void setup(void)
-{
-	strcpy(dir, "/tmp/morph-test-paths.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	snprintf(recording, sizeof(recording), "%s/recording", dir);
-	snprintf(db, sizeof(db), "%s/db", dir);
-}
-
-static void teardown(void)
-{
-	char command[128];
-
-	md_buf_fini(&buf);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	ck_assert_int_eq(system(command), 0);
-}
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
@@ -78,45 +53,15 @@ static const struct mp_path_table table = {.funcs = &func,
 					   .edges = edges,
 					   .nr_edges = 5};
 
-static void add_module(uint32_t n, uint64_t text_hash, uint32_t nr_pieces)
-{
-	struct morph_module *r = md_record_add(&buf, MORPH_REC_MODULE, sizeof(*r) + 24 + 8);
-
-	r->module = n;
-	r->text_hash = text_hash;
-	r->text_size = 0x3000;
-	r->nr_pieces = nr_pieces;
-	r->nr_segments = 1;
-	r->segments[0] = (struct morph_segment){0x1000, A, 0x3000};
-	snprintf((char *)&r->segments[1], 8, "/m%u", n);
-}
-
-static void add_pieces(uint32_t n, uint64_t original_hash)
-{
-	const struct morph_piece pieces[] = {{0x403000, A, 16, 16}, {0x403010, B, 8, 0},
-					     {0x403018, B, 16, 16}, {0x403028, C, 16, 16},
-					     {0x403038, D, 16, 16}, {0x403048, E, 16, 16}};
-	struct morph_module_map *m =
-		md_record_add(&buf, MORPH_REC_MODULE_MAP, sizeof(*m) + sizeof(pieces));
-
-	m->module = n;
-	m->text_hash = original_hash;
-	memcpy(m->pieces, pieces, sizeof(pieces));
-}
-
-/* Follows the map: the module is an output of the original. */
-static void add_output(uint32_t n)
-{
-	struct morph_module_output *r = md_record_add(&buf, MORPH_REC_MODULE_OUTPUT, sizeof(*r));
-
-	r->module = n;
-}
+static const struct morph_piece pieces[] = {{0x403000, A, 16, 16}, {0x403010, B, 8, 0},
+					    {0x403018, B, 16, 16}, {0x403028, C, 16, 16},
+					    {0x403038, D, 16, 16}, {0x403048, E, 16, 16}};
 
 /* Adds @nr bytes of the encoded table @t from @off on; 0: all. */
 static void add_table(uint32_t n, const struct mp_path_table *t, uint32_t off, uint32_t nr)
 {
 	struct morph_module_paths *r;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_path_table_encode(t, &bytes, &size, NULL), 0);
@@ -128,31 +73,13 @@ static void add_table(uint32_t n, const struct mp_path_table *t, uint32_t off, u
 	r->off = off;
 	r->nr = nr;
 	memcpy(r->bytes, bytes + off, nr);
-	free(bytes);
-}
-
-static void add_map(uint64_t start, uint32_t n)
-{
-	struct morph_mmap *r = md_record_add_mmap(&buf, 2, 1, 1, "/m");
-
-	r->start = start;
-	r->len = 0x3000;
-	r->off = 0x1000;
-	r->module = n;
-}
-
-static void begin(void)
-{
-	struct morph_exec *r = md_record_add_task(&buf, MORPH_REC_EXEC, sizeof(*r), 1, 1, 1);
-
-	r->nr_threads = 1;
 }
 
 static void add_program(void)
 {
 	begin();
 	add_module(1, 0xaa, 6);
-	add_pieces(1, 0xbb);
+	add_pieces(1, 0xbb, pieces, 6);
 	add_output(1);
 	add_table(1, &table, 0, 0);
 	add_map(MAPPED, 1);
@@ -187,47 +114,12 @@ static void add_samples(uint64_t ip, uint64_t value, uint32_t times)
 
 /* ---- replay --------------------------------------------------------------------------------- */
 
-static struct md_pipeline *open_replay(uint32_t nr_repeats)
-{
-	struct md_recfile_info info = {.start_ns = 1, .start_s = 1700000000, .collector = "perf"};
-	struct md_source_config config = {.input = recording, .nr_repeats = nr_repeats};
-	struct md_pipeline *pl = calloc(1, sizeof(*pl));
-	struct md_recwriter *writer;
-	struct morph_record *record;
-	struct mp_err err = {{0}};
-	size_t pos = 0;
-
-	ck_assert_int_eq(md_recwriter_open(recording, &info, &writer, &err), 0);
-	while (!md_record_next(buf.data, buf.size, &pos, &record))
-		ck_assert_int_eq(md_recwriter_add(writer, record, &err), 0);
-	ck_assert_uint_eq(pos, buf.size);
-	ck_assert_int_eq(md_recwriter_close(writer, &err), 0);
-	ck_assert_ptr_nonnull(pl);
-	ck_assert_msg(!md_source_replay.open(&config, &pl->source, &err), "%s", err.msg);
-	ck_assert_msg(!mp_store_open(db, MP_STORE_WRITE, &pl->store, &err), "%s", err.msg);
-	pl->interval_s = 10;
-	ck_assert_msg(!md_pipeline_init(pl, &err), "%s", err.msg);
-	return pl;
-}
-
-static void close_replay(struct md_pipeline *pl)
-{
-	struct mp_err err = {{0}};
-
-	ck_assert_msg(!mp_store_check(pl->store, &err), "%s", err.msg);
-	ledger = pl->total;
-	pl->source->ops->close(pl->source);
-	mp_store_close(pl->store);
-	md_pipeline_fini(pl);
-	free(pl);
-}
-
 static void replay(uint32_t nr_repeats)
 {
 	struct md_pipeline *pl = open_replay(nr_repeats);
-	struct mp_err err = {{0}};
 
 	ck_assert_msg(!md_pipeline_run(pl, &err), "%s", err.msg);
+	ledger = pl->total;
 	close_replay(pl);
 }
 
@@ -241,11 +133,10 @@ struct want {
 static void expect(uint64_t text_hash, const struct want *want, size_t nr_want)
 {
 	struct mp_id id = {.text_hash = text_hash};
-	struct mp_path_count *have = NULL;
+	AUTO_FREE struct mp_path_count *have = NULL;
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
 	struct mp_module module;
 	struct mp_store *store;
-	struct mp_err err = {{0}};
 	size_t nr, i, k;
 
 	ck_assert_msg(!mp_store_open(db, MP_STORE_READ, &store, &err), "%s", err.msg);
@@ -262,11 +153,12 @@ static void expect(uint64_t text_hash, const struct want *want, size_t nr_want)
 		ck_assert_uint_lt(k, nr_want);
 		ck_assert_uint_eq(have[i].count, want[k].count);
 	}
-	free(have);
 	mp_store_close(store);
 }
 
-START_TEST(registers_tell_the_way_in_the_original)
+FIXTURE(setup, teardown);
+
+TEST(registers_tell_the_way_in_the_original)
 {
 	const struct want want[] = {{2, 1, {A}},
 				    {6, 2, {A, B}},
@@ -289,9 +181,8 @@ START_TEST(registers_tell_the_way_in_the_original)
 	replay(1);
 	ck_assert_uint_eq(ledger.paths[MP_PATH_DECODED], 19);
 }
-END_TEST
 
-START_TEST(registers_that_tell_nothing_are_counted_by_why)
+TEST(registers_that_tell_nothing_are_counted_by_why)
 {
 	const struct want want[] = {{1, 3, {A, C, D}}};
 
@@ -319,9 +210,8 @@ START_TEST(registers_that_tell_nothing_are_counted_by_why)
 	ck_assert_uint_eq(ledger.paths[MP_PATH_OUTSIDE], 32 + 64 + 128 + 256);
 	ck_assert_uint_eq(ledger.paths[MP_PATH_NO_MEMORY], 0);
 }
-END_TEST
 
-START_TEST(registers_of_a_kernel_or_an_unknown_process_are_nothing)
+TEST(registers_of_a_kernel_or_an_unknown_process_are_nothing)
 {
 	struct morph_registers *r;
 
@@ -336,13 +226,12 @@ START_TEST(registers_of_a_kernel_or_an_unknown_process_are_nothing)
 	ck_assert_uint_eq(ledger.emitted, 2);
 	ck_assert_uint_eq(ledger.paths[MP_PATH_DECODED], 1);
 }
-END_TEST
 
-START_TEST(table_in_parts_is_known_once_it_is_whole)
+TEST(table_in_parts_is_known_once_it_is_whole)
 {
 	begin();
 	add_module(1, 0xaa, 6);
-	add_pieces(1, 0xbb);
+	add_pieces(1, 0xbb, pieces, 6);
 	add_output(1);
 	add_map(MAPPED, 1);
 	add_table(1, &table, 0, 16);
@@ -362,16 +251,15 @@ START_TEST(table_in_parts_is_known_once_it_is_whole)
 	ck_assert_uint_eq(ledger.paths[MP_PATH_DECODED], 24);
 	ck_assert_uint_eq(ledger.paths[MP_PATH_OUTSIDE], 0);
 }
-END_TEST
 
-START_TEST(table_that_is_none_costs_the_paths_alone)
+TEST_EACH(table_that_is_none_costs_the_paths_alone, 5)
 {
 	struct morph_module_paths *r;
 	size_t at;
 
 	begin();
 	add_module(1, 0xaa, 6);
-	add_pieces(1, 0xbb);
+	add_pieces(1, 0xbb, pieces, 6);
 	add_output(1);
 	at = buf.size;
 	add_table(1, &table, 0, 0);
@@ -390,14 +278,12 @@ START_TEST(table_that_is_none_costs_the_paths_alone)
 	ck_assert_uint_eq(ledger.paths[MP_PATH_DECODED], 0);
 	expect(0xbb, NULL, 0);
 }
-END_TEST
 
-START_TEST(paths_are_kept_until_the_store_takes_them)
+TEST(paths_are_kept_until_the_store_takes_them)
 {
 	const struct want want[] = {{3, 3, {A, C, D}}};
 	struct md_pipeline *pl;
-	struct mp_err err = {{0}};
-	char path[96];
+	char path[256];
 
 	add_program();
 	add_samples(COPY(0x38), SHIFT, 3);
@@ -417,12 +303,12 @@ START_TEST(paths_are_kept_until_the_store_takes_them)
 	ck_assert_msg(!md_flush_write(&pl->flush, &pl->at, 1700000000, &err), "%s", err.msg);
 	ck_assert_uint_eq(pl->at.ledger.paths[MP_PATH_DECODED], 0);
 	ck_assert_uint_eq(md_paths_sum(&pl->at.paths), 0);
+	ledger = pl->total;
 	close_replay(pl);
 	expect(0xbb, want, 1);
 }
-END_TEST
 
-START_TEST(table_is_recorded_with_the_module)
+TEST(table_is_recorded_with_the_module)
 {
 	enum {
 		NR = 30000
@@ -438,11 +324,10 @@ START_TEST(table_is_recorded_with_the_module)
 				      .nr_edges = NR};
 	struct md_modcache *mc = md_modcache_new(), *again = md_modcache_new();
 	struct md_buf said = {0};
-	struct morph_record *record;
 	const struct md_module *m;
-	uint32_t i, nr = 0, off;
+	uint32_t i, off;
 	uint8_t *bytes;
-	size_t pos = 0, size;
+	size_t size;
 
 	for (i = 0; i < NR; i++) {
 		many[i] = (struct mp_path_block){.vaddr = A + 40000 * i,
@@ -454,34 +339,15 @@ START_TEST(table_is_recorded_with_the_module)
 			.from = MP_NONE, .to = i, .kind = MP_PATH_EDGE_OUTSIDE};
 	}
 	add_module(1, 0xaa, 6);
-	add_pieces(1, 0xbb);
+	add_pieces(1, 0xbb, pieces, 6);
 	add_output(1);
 	ck_assert_int_eq(mp_path_table_encode(&large, &bytes, &size, NULL), 0);
 	ck_assert_uint_gt(size, 3 * 65528); /* several records */
 	for (off = 0; off < size; off += 50000)
 		add_table(1, &large, off, size - off < 50000 ? 0 : 50000);
-	while (!md_record_next(buf.data, buf.size, &pos, &record)) {
-		if (record->type == MORPH_REC_MODULE)
-			md_modcache_add_record(mc, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_add_map_record(mc, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_PATHS)
-			md_modcache_add_paths_record(mc, (const void *)record);
-	}
+	take_modules(mc, &buf);
 	ck_assert_int_eq(md_modcache_write_records(mc, md_modcache_file(mc, 1), &said), 0);
-	for (pos = 0; !md_record_next(said.data, said.size, &pos, &record);) {
-		if (record->type == MORPH_REC_MODULE)
-			md_modcache_add_record(again, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_MAP)
-			md_modcache_add_map_record(again, (const void *)record);
-		if (record->type == MORPH_REC_MODULE_PATHS) {
-			nr++;
-			ck_assert_int_eq(md_modcache_add_paths_record(again, (const void *)record),
-					 0);
-		}
-	}
-	ck_assert_uint_eq(pos, said.size);
-	ck_assert_uint_ge(nr, 4);
+	ck_assert_uint_ge(take_modules(again, &said), 4);
 	m = md_modcache_module(again, md_modcache_file(again, 1)->module);
 	ck_assert_ptr_nonnull(m->paths);
 	ck_assert_uint_eq(m->paths->nr_blocks, NR);
@@ -493,23 +359,3 @@ START_TEST(table_is_recorded_with_the_module)
 	free(many);
 	free(in);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("paths");
-	TCase *tc = tcase_create("paths");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, registers_tell_the_way_in_the_original);
-	tcase_add_test(tc, registers_that_tell_nothing_are_counted_by_why);
-	tcase_add_test(tc, registers_of_a_kernel_or_an_unknown_process_are_nothing);
-	tcase_add_test(tc, table_in_parts_is_known_once_it_is_whole);
-	tcase_add_loop_test(tc, table_that_is_none_costs_the_paths_alone, 0, 5);
-	tcase_add_test(tc, paths_are_kept_until_the_store_takes_them);
-	tcase_add_test(tc, table_is_recorded_with_the_module);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

@@ -3,37 +3,25 @@
  * test_pipeline - from a recording to the store: samples are conserved, also after damage and
  * SIGKILL.
  */
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "daemon/attribute/pipeline.h"
 #include "libprof/store/store_drop.h"
 
-static char dir[64], recording[96], db[96];
+static char recording[256], db[256];
 static unsigned int nr_warnings;
 
 static void setup(void)
 {
-	strcpy(dir, "/tmp/morph-test-pipeline.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(recording, sizeof(recording), "%s/recording", dir);
 	snprintf(db, sizeof(db), "%s/db", dir);
 	nr_warnings = 0;
-}
-
-static void teardown(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	ck_assert_int_eq(system(command), 0);
 }
 
 #define NR_MODULES   20
@@ -139,8 +127,7 @@ static struct md_pipeline *running;
 static int run(struct run *r)
 {
 	struct md_source_config config = {.input = recording, .nr_repeats = r->nr_repeats};
-	struct md_pipeline *pl = calloc(1, sizeof(*pl));
-	struct mp_err err = {{0}};
+	AUTO_FREE struct md_pipeline *pl = calloc(1, sizeof(*pl));
 	int ret;
 
 	ck_assert_ptr_nonnull(pl);
@@ -160,7 +147,6 @@ static int run(struct run *r)
 	pl->source->ops->close(pl->source);
 	mp_store_close(pl->store);
 	md_pipeline_fini(pl);
-	free(pl);
 	return ret;
 }
 
@@ -170,7 +156,6 @@ static struct mp_ledger stored(void)
 	struct mp_session *sessions;
 	struct mp_ledger sum = {0};
 	struct mp_store *store;
-	struct mp_err err = {{0}};
 	size_t nr, i, k;
 	int ret;
 
@@ -196,7 +181,9 @@ static struct mp_ledger stored(void)
 	return sum;
 }
 
-START_TEST(replay_accounts_for_every_sample)
+FIXTURE(setup, scratch_remove);
+
+TEST(replay_accounts_for_every_sample)
 {
 	struct run r = {.interval_s = 10};
 	struct mp_ledger sum;
@@ -210,9 +197,8 @@ START_TEST(replay_accounts_for_every_sample)
 	ck_assert_mem_eq(&sum, &r.total, sizeof(sum));
 	ck_assert_uint_eq(nr_warnings, 0);
 }
-END_TEST
 
-START_TEST(repetitions_multiply_every_count)
+TEST(repetitions_multiply_every_count)
 {
 	struct run once = {.interval_s = 10}, many = {.interval_s = 0, .nr_repeats = 7};
 	struct mp_ledger sum;
@@ -226,9 +212,8 @@ START_TEST(repetitions_multiply_every_count)
 	ck_assert_uint_eq(sum.attributed, 7 * once.total.attributed);
 	ck_assert_uint_eq(sum.unattributed[MP_UNATTR_NO_PROCESS], 0);
 }
-END_TEST
 
-START_TEST(counts_are_kept_under_the_days_of_the_recording)
+TEST(counts_are_kept_under_the_days_of_the_recording)
 {
 	struct run r = {.interval_s = 10};
 	struct mp_module *modules;
@@ -245,9 +230,8 @@ START_TEST(counts_are_kept_under_the_days_of_the_recording)
 	mp_store_free_modules(modules, nr);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(truncated_recording_is_accounted_for)
+TEST(truncated_recording_is_accounted_for)
 {
 	struct run r = {.interval_s = 10};
 	struct mp_ledger sum;
@@ -262,9 +246,8 @@ START_TEST(truncated_recording_is_accounted_for)
 	ck_assert_uint_lt(sum.emitted, nr);
 	ck_assert_uint_gt(sum.lost[MP_LOST_TORN], 0);
 }
-END_TEST
 
-START_TEST(damage_in_the_middle_loses_a_chunk_and_what_it_said_of_processes)
+TEST(damage_in_the_middle_loses_a_chunk_and_what_it_said_of_processes)
 {
 	struct run r = {.interval_s = 10};
 	struct mp_ledger sum;
@@ -285,9 +268,8 @@ START_TEST(damage_in_the_middle_loses_a_chunk_and_what_it_said_of_processes)
 	ck_assert_uint_gt(sum.unattributed[MP_UNATTR_NO_PROCESS], nr / 4);
 	ck_assert_uint_gt(sum.attributed, nr / 6);
 }
-END_TEST
 
-START_TEST(malformed_record_costs_the_rest_of_its_chunk)
+TEST(malformed_record_costs_the_rest_of_its_chunk)
 {
 	struct run r = {.interval_s = 10};
 	struct mp_ledger sum;
@@ -299,7 +281,6 @@ START_TEST(malformed_record_costs_the_rest_of_its_chunk)
 	ck_assert_uint_eq(sum.emitted, nr + 1);
 	ck_assert_uint_eq(nr_warnings, 1);
 }
-END_TEST
 
 static bool stop_after_a_while(void *arg)
 {
@@ -309,7 +290,7 @@ static bool stop_after_a_while(void *arg)
 	return ++turns == 5;
 }
 
-START_TEST(stopping_early_keeps_what_was_read)
+TEST(stopping_early_keeps_what_was_read)
 {
 	struct run r = {.interval_s = 10, .nr_repeats = 1000, .should_stop = stop_after_a_while};
 	uint64_t nr = write_recording(50, false);
@@ -319,15 +300,13 @@ START_TEST(stopping_early_keeps_what_was_read)
 	ck_assert_uint_lt(r.total.emitted, nr * 1000);
 	ck_assert_uint_eq(stored().emitted, r.total.emitted);
 }
-END_TEST
 
-START_TEST(change_of_source_begins_a_session_and_keeps_all_counts)
+TEST(change_of_source_begins_a_session_and_keeps_all_counts)
 {
 	struct md_source_config config = {.input = recording};
 	struct md_pipeline *pl = calloc(1, sizeof(*pl));
 	struct md_source *second;
-	struct mp_session *sessions;
-	struct mp_err err = {{0}};
+	AUTO_FREE struct mp_session *sessions = NULL;
 	struct mp_store *store;
 	uint64_t nr = write_recording(30, false);
 	struct mp_ledger total;
@@ -359,18 +338,15 @@ START_TEST(change_of_source_begins_a_session_and_keeps_all_counts)
 	ck_assert_uint_eq(nr_sessions, 2);
 	ck_assert_uint_eq(sessions[0].ledger.emitted, nr);
 	ck_assert_uint_eq(sessions[1].ledger.emitted, nr);
-	free(sessions);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(modules_that_morph_worker_drops_meanwhile_are_stored_anew)
+TEST(modules_that_morph_worker_drops_meanwhile_are_stored_anew)
 {
 	struct md_source_config config = {.input = recording};
-	struct md_pipeline *pl = calloc(1, sizeof(*pl));
+	AUTO_FREE struct md_pipeline *pl = calloc(1, sizeof(*pl));
 	struct mp_module *modules;
 	struct md_source *second;
-	struct mp_err err = {{0}};
 	struct mp_store *store;
 	uint64_t nr = write_recording(10, false);
 	size_t nr_modules;
@@ -400,9 +376,7 @@ START_TEST(modules_that_morph_worker_drops_meanwhile_are_stored_anew)
 	pl->source->ops->close(pl->source);
 	mp_store_close(pl->store);
 	md_pipeline_fini(pl);
-	free(pl);
 }
-END_TEST
 
 static unsigned int nr_steps;
 
@@ -412,11 +386,10 @@ static void count_step(void *arg)
 	nr_steps++;
 }
 
-START_TEST(each_batch_is_a_step)
+TEST(each_batch_is_a_step)
 {
 	struct md_source_config config = {.input = recording, .nr_repeats = 40};
-	struct md_pipeline *pl = calloc(1, sizeof(*pl));
-	struct mp_err err = {{0}};
+	AUTO_FREE struct md_pipeline *pl = calloc(1, sizeof(*pl));
 
 	write_recording(10, false);
 	ck_assert_int_eq(md_source_replay.open(&config, &pl->source, &err), 0);
@@ -427,16 +400,14 @@ START_TEST(each_batch_is_a_step)
 	ck_assert_uint_ge(nr_steps, 40);
 	pl->source->ops->close(pl->source);
 	md_pipeline_fini(pl);
-	free(pl);
 }
-END_TEST
 
-START_TEST(recording_a_replay_gives_the_same_recording)
+TEST(recording_a_replay_gives_the_same_recording)
 {
 	struct md_source_config config = {.input = recording};
 	struct md_pipeline *pl = calloc(1, sizeof(*pl));
 	struct md_recfile_info info;
-	char copy[128];
+	char copy[256];
 	struct run r = {.interval_s = 10};
 	struct mp_ledger first;
 
@@ -460,7 +431,6 @@ START_TEST(recording_a_replay_gives_the_same_recording)
 	ck_assert_int_eq(run(&r), 0);
 	ck_assert_mem_eq(&r.total, &first, sizeof(first));
 }
-END_TEST
 
 /* ---- SIGKILL -------------------------------------------------------------------------------- */
 
@@ -479,7 +449,7 @@ static void tell_total(void *arg)
  * A child flushes as often as it can and is killed while flushing. All that it reported as
  * stored must be there, and at most one more interval.
  */
-START_TEST(killed_in_mid_flush_loses_one_interval_at_most)
+TEST_EACH(killed_in_mid_flush_loses_one_interval_at_most, 20)
 {
 	uint64_t said = 0, before = 0, step = 0, total;
 	struct mp_ledger sum;
@@ -517,28 +487,3 @@ START_TEST(killed_in_mid_flush_loses_one_interval_at_most)
 	ck_assert_int_eq(run(&r), 0);
 	ck_assert_uint_eq(stored().emitted, sum.emitted + r.total.emitted);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("pipeline");
-	TCase *tc = tcase_create("pipeline");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, replay_accounts_for_every_sample);
-	tcase_add_test(tc, repetitions_multiply_every_count);
-	tcase_add_test(tc, counts_are_kept_under_the_days_of_the_recording);
-	tcase_add_test(tc, truncated_recording_is_accounted_for);
-	tcase_add_test(tc, damage_in_the_middle_loses_a_chunk_and_what_it_said_of_processes);
-	tcase_add_test(tc, malformed_record_costs_the_rest_of_its_chunk);
-	tcase_add_test(tc, stopping_early_keeps_what_was_read);
-	tcase_add_test(tc, change_of_source_begins_a_session_and_keeps_all_counts);
-	tcase_add_test(tc, modules_that_morph_worker_drops_meanwhile_are_stored_anew);
-	tcase_add_test(tc, each_batch_is_a_step);
-	tcase_add_test(tc, recording_a_replay_gives_the_same_recording);
-	tcase_add_loop_test(tc, killed_in_mid_flush_loses_one_interval_at_most, 0, 20);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

@@ -5,10 +5,6 @@
  */
 #include "daemon/attribute/rows_give.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "daemon/attribute/stack_walk.h"
 #include "daemon/module/modcache_private.h"
 #include "daemon/source/row_slabs.h"
@@ -30,11 +26,10 @@ static int take(struct md_source *from, const struct md_source_rows *rows)
 	ck_assert_uint_ge(rows->nr_segments, 1);
 	if (rows->rows) {
 		size_t size;
-		void *bytes = mp_rows_flatten(rows->rows, &size);
+		AUTO_FREE void *bytes = mp_rows_flatten(rows->rows, &size);
 
 		ck_assert_ptr_nonnull(bytes);
 		ck_assert_int_eq(kmod_rows_check(bytes, size), 0);
-		free(bytes);
 	}
 	if (rows->mmap)
 		ck_assert_uint_ne(rows->mmap->ino, 0);
@@ -123,7 +118,9 @@ static int give_all(uint32_t flags)
 	return given.nr_said;
 }
 
-START_TEST(rows_of_each_file_are_given_once)
+FIXTURE(setup, teardown);
+
+TEST(rows_of_each_file_are_given_once)
 {
 	int nr;
 
@@ -135,18 +132,16 @@ START_TEST(rows_of_each_file_are_given_once)
 	ck_assert_int_eq(give_all(0), 0);
 	ck_assert_int_eq(nr_files, nr);
 }
-END_TEST
 
-START_TEST(rows_are_given_again_under_an_identity_with_a_generation)
+TEST(rows_are_given_again_under_an_identity_with_a_generation)
 {
 	give_all(0);
 	nr_files = 0;
 	give_all(MORPH_MMAP_GENERATION);
 	ck_assert_int_ge(nr_files, 1);
 }
-END_TEST
 
-START_TEST(rows_are_given_again_to_the_next_source)
+TEST(rows_are_given_again_to_the_next_source)
 {
 	struct md_stack_walk *walk = md_stack_walk_new();
 	int nr;
@@ -160,9 +155,8 @@ START_TEST(rows_are_given_again_to_the_next_source)
 	ck_assert_int_eq(nr_files, nr);
 	md_stack_walk_free(walk);
 }
-END_TEST
 
-START_TEST(rows_are_given_to_no_source_that_makes_no_walks)
+TEST(rows_are_given_to_no_source_that_makes_no_walks)
 {
 	source.ops = &takes_none;
 	give_all(0);
@@ -174,17 +168,15 @@ START_TEST(rows_are_given_to_no_source_that_makes_no_walks)
 	give_all(0);
 	ck_assert_int_ge(nr_files, 3);
 }
-END_TEST
 
-START_TEST(a_full_source_is_reported_once)
+TEST(a_full_source_is_reported_once)
 {
 	answer = -ENOSPC;
 	ck_assert_int_eq(give_all(0), 1);
 	ck_assert_uint_eq(give.nr, 0);
 }
-END_TEST
 
-START_TEST(rows_are_kept_once_and_outlive_their_source)
+TEST(rows_are_kept_once_and_outlive_their_source)
 {
 	struct md_modcache *other = md_modcache_new(), *kept;
 	const struct md_module *module, *same;
@@ -232,9 +224,8 @@ START_TEST(rows_are_kept_once_and_outlive_their_source)
 	ck_assert_int_ge(nr_files, nr_laid);
 	md_modcache_free(other);
 }
-END_TEST
 
-START_TEST(rows_that_a_source_refuses_stay_with_morphd)
+TEST(rows_that_a_source_refuses_stay_with_morphd)
 {
 	const struct md_module *module;
 
@@ -248,10 +239,9 @@ START_TEST(rows_that_a_source_refuses_stay_with_morphd)
 	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++)
 		ck_assert(!module->rows.nr_rows || module->rows.laid == module->row_bytes);
 }
-END_TEST
 
 /* The reader has no file in memory, only a descriptor: it reads code piece by piece. */
-START_TEST(rows_of_the_reader_are_those_of_the_whole_file)
+TEST(rows_of_the_reader_are_those_of_the_whole_file)
 {
 	const struct md_module *module;
 	uint32_t nr = 0, nr_changes = 0;
@@ -260,7 +250,6 @@ START_TEST(rows_of_the_reader_are_those_of_the_whole_file)
 	for (uint32_t i = 1; (module = md_modcache_module(modcache, i)); i++) {
 		struct mp_rows rows;
 		struct mp_elf *elf;
-		struct mp_err err;
 		void *bytes, *laid;
 		size_t size;
 
@@ -280,24 +269,3 @@ START_TEST(rows_of_the_reader_are_those_of_the_whole_file)
 	ck_assert_uint_ge(nr, 3);
 	ck_assert_uint_gt(nr_changes, 0); /* swapcontext() of libc */
 }
-END_TEST
-
-static Suite *rows_give_suite(void)
-{
-	Suite *suite = suite_create("rows_give");
-	TCase *tc = tcase_create("rows_give");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, rows_of_each_file_are_given_once);
-	tcase_add_test(tc, rows_are_given_again_under_an_identity_with_a_generation);
-	tcase_add_test(tc, rows_are_given_again_to_the_next_source);
-	tcase_add_test(tc, rows_are_given_to_no_source_that_makes_no_walks);
-	tcase_add_test(tc, a_full_source_is_reported_once);
-	tcase_add_test(tc, rows_are_kept_once_and_outlive_their_source);
-	tcase_add_test(tc, rows_that_a_source_refuses_stay_with_morphd);
-	tcase_add_test(tc, rows_of_the_reader_are_those_of_the_whole_file);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(rows_give_suite)

@@ -2,7 +2,6 @@
 /*
  * test_sample_owner - units from cgroups, and samples by process without /proc.
  */
-#include <string.h>
 
 #include "daemon/attribute/sample_owner.h"
 #include "tests/unit/suite.h"
@@ -15,7 +14,7 @@ static const char *unit_of(const char *path)
 	return unit;
 }
 
-START_TEST(who_knows_the_innermost_unit)
+TEST(who_knows_the_innermost_unit)
 {
 	ck_assert_str_eq(unit_of("/system.slice/nginx.service"), "nginx.service");
 	ck_assert_str_eq(unit_of("/system.slice/nginx.service/worker"), "nginx.service");
@@ -29,9 +28,8 @@ START_TEST(who_knows_the_innermost_unit)
 					 "/b23456789012345678901234567890123456789")),
 			  63);
 }
-END_TEST
 
-START_TEST(who_tells_what_lies_in_a_unit)
+TEST(who_tells_what_lies_in_a_unit)
 {
 	const char *path = "/system.slice/nginx.service/worker";
 
@@ -52,7 +50,6 @@ START_TEST(who_tells_what_lies_in_a_unit)
 	ck_assert(md_sample_owner_is_unit("/docker/0123456789abcdef00", "0123456789ab"));
 	ck_assert(!md_sample_owner_is_unit("/docker/0123456789abcdef00", "01234567"));
 }
-END_TEST
 
 static const char *program(void *arg, const struct morph_task *task)
 {
@@ -60,6 +57,13 @@ static const char *program(void *arg, const struct morph_task *task)
 }
 
 static struct md_buf buf;
+
+static void tidy(void)
+{
+	md_buf_fini(&buf);
+}
+
+FIXTURE(NULL, tidy);
 
 static const struct morph_record *samples(uint32_t tgid, uint32_t nr)
 {
@@ -84,7 +88,7 @@ static uint64_t of(struct md_sample_owner *owner, const char *name)
 	return sum;
 }
 
-START_TEST(who_counts_by_program_where_there_is_no_proc)
+TEST(who_counts_by_program_where_there_is_no_proc)
 {
 	struct md_sample_owner *owner =
 		md_sample_owner_new(false, NULL, program, (char *)"a_name_that_is_too_long");
@@ -108,9 +112,8 @@ START_TEST(who_counts_by_program_where_there_is_no_proc)
 	ck_assert_uint_eq(of(owner, "a_name_that_is_"), 0);
 	md_sample_owner_free(owner);
 }
-END_TEST
 
-START_TEST(who_forgets_what_ended_when_there_are_too_many)
+TEST(who_forgets_what_ended_when_there_are_too_many)
 {
 	struct md_sample_owner *owner = md_sample_owner_new(false, NULL, NULL, NULL);
 	uint64_t sum = 0;
@@ -124,25 +127,3 @@ START_TEST(who_forgets_what_ended_when_there_are_too_many)
 	ck_assert_uint_eq(of(owner, ""), sum);
 	md_sample_owner_free(owner);
 }
-END_TEST
-
-static void tidy(void)
-{
-	md_buf_fini(&buf);
-}
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("sample_owner");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, NULL, tidy);
-	tcase_add_test(tc, who_knows_the_innermost_unit);
-	tcase_add_test(tc, who_tells_what_lies_in_a_unit);
-	tcase_add_test(tc, who_counts_by_program_where_there_is_no_proc);
-	tcase_add_test(tc, who_forgets_what_ended_when_there_are_too_many);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,13 +5,10 @@
  */
 #include "daemon/attribute/stack_walk.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/auxv.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/modread.h"
@@ -84,7 +81,9 @@ static uint32_t nr_ips(const struct morph_stack *stack)
 	return (uint32_t)((stack->task.record.size - sizeof(*stack)) / sizeof(stack->ips[0]));
 }
 
-START_TEST(stack_of_this_process_has_its_callers)
+FIXTURE(setup, teardown);
+
+TEST(stack_of_this_process_has_its_callers)
 {
 	const struct morph_stack *stack = walk(user_stack(4096));
 	void *here = __builtin_extract_return_addr(__builtin_return_address(0));
@@ -98,9 +97,8 @@ START_TEST(stack_of_this_process_has_its_callers)
 		      stack->task.flags & MORPH_STACK_STOP);
 	ck_assert_uint_eq(stack->task.flags & MORPH_STACK_USER_IP, 0);
 }
-END_TEST
 
-START_TEST(stack_of_a_sample_in_the_kernel_begins_with_the_user_code)
+TEST(stack_of_a_sample_in_the_kernel_begins_with_the_user_code)
 {
 	struct morph_user_stack *r = user_stack(4096);
 	const struct morph_stack *stack;
@@ -112,9 +110,8 @@ START_TEST(stack_of_a_sample_in_the_kernel_begins_with_the_user_code)
 	ck_assert_uint_eq(stack->ips[0], r->ip);
 	ck_assert_uint_ne(stack->task.flags & MORPH_STACK_USER_IP, 0);
 }
-END_TEST
 
-START_TEST(second_stack_of_a_thread_tells_what_is_new)
+TEST(second_stack_of_a_thread_tells_what_is_new)
 {
 	struct morph_user_stack *r = user_stack(4096);
 	uint32_t flags = walk(r)->task.flags, nr;
@@ -128,9 +125,8 @@ START_TEST(second_stack_of_a_thread_tells_what_is_new)
 	r->task.flags = MORPH_USER_STACK_KERNEL;
 	ck_assert_uint_eq(MORPH_STACK_OLD(walk(r)->task.flags), nr);
 }
-END_TEST
 
-START_TEST(stack_that_is_cut_or_not_of_mapped_code_says_so)
+TEST(stack_that_is_cut_or_not_of_mapped_code_says_so)
 {
 	struct morph_user_stack *r = user_stack(0);
 
@@ -138,9 +134,8 @@ START_TEST(stack_that_is_cut_or_not_of_mapped_code_says_so)
 	r->ip = 0x1000;
 	ck_assert_uint_eq(walk(r)->task.flags, MORPH_STACK_UNMAPPED);
 }
-END_TEST
 
-START_TEST(stacks_are_counted_by_why_they_end)
+TEST(stacks_are_counted_by_why_they_end)
 {
 	const struct morph_stack *stack = walk(user_stack(0));
 
@@ -149,7 +144,6 @@ START_TEST(stacks_are_counted_by_why_they_end)
 	ck_assert_uint_eq(at.ledger.emitted, 0);
 	ck_assert(md_attribute_is_conserved(&at));
 }
-END_TEST
 
 /* ---- the reader's records ------------------------------------------------------------------- */
 
@@ -177,11 +171,13 @@ static struct morph_module_unwind *find_unwind(struct md_buf *reply)
 	return NULL;
 }
 
-START_TEST(reply_with_damaged_rows_is_refused)
+FIXTURE(NULL, NULL);
+
+TEST_EACH(reply_with_damaged_rows_is_refused, 6)
 {
 	struct md_modcache *mc = md_modcache_new();
 	struct morph_module_unwind *unwind;
-	struct md_buf reply = {0};
+	AUTO(md_buf_fini) struct md_buf reply = {0};
 	uint64_t size;
 
 	read_self(&reply, &size);
@@ -197,27 +193,5 @@ START_TEST(reply_with_damaged_rows_is_refused)
 	ck_assert_int_eq(md_modread_take(&reply, size, mc), _i ? -EBADMSG : 0);
 	if (!_i)
 		ck_assert_uint_gt(md_modcache_module(mc, 1)->rows.nr_rows, 100);
-	md_buf_fini(&reply);
 	md_modcache_free(mc);
 }
-END_TEST
-
-static Suite *stack_walk_suite(void)
-{
-	Suite *suite = suite_create("stack_walk");
-	TCase *tc = tcase_create("stack_walk");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, stack_of_this_process_has_its_callers);
-	tcase_add_test(tc, stack_of_a_sample_in_the_kernel_begins_with_the_user_code);
-	tcase_add_test(tc, second_stack_of_a_thread_tells_what_is_new);
-	tcase_add_test(tc, stack_that_is_cut_or_not_of_mapped_code_says_so);
-	tcase_add_test(tc, stacks_are_counted_by_why_they_end);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("reply");
-	tcase_add_loop_test(tc, reply_with_damaged_rows_is_refused, 0, 6);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(stack_walk_suite)

@@ -2,14 +2,12 @@
 /* Ways of branches by registers of samples: batches, and this program's own code. */
 #include "daemon/attribute/ways.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "daemon/attribute/attribute.h"
 #include "daemon/module/sandbox.h"
 #include "tests/support/process/own_files.h"
+#define SUITE_OWN_MAIN
 #include "tests/unit/suite.h"
 
 /* Two branches; control falls through the first where rdi is 5. */
@@ -57,11 +55,11 @@ static int work_on(const void *batch, size_t size, struct md_buf *reply)
 	return ret;
 }
 
-START_TEST(work_tells_the_way_of_each_sample)
+TEST(work_tells_the_way_of_each_sample)
 {
 	struct batch b = good_batch();
 	const struct md_ways_reply *ways;
-	struct md_buf reply = {0};
+	AUTO(md_buf_fini) struct md_buf reply = {0};
 
 	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), 0);
 	ck_assert_uint_eq(reply.size, 2 * sizeof(*ways));
@@ -70,14 +68,12 @@ START_TEST(work_tells_the_way_of_each_sample)
 		ck_assert_uint_eq(ways[i].vaddr, PAGE_VADDR + 4);
 		ck_assert_uint_eq(ways[i].taken, (uint64_t)i);
 	}
-	md_buf_fini(&reply);
 }
-END_TEST
 
-START_TEST(work_says_nothing_of_unknown_registers_and_missing_code)
+TEST(work_says_nothing_of_unknown_registers_and_missing_code)
 {
 	struct batch b = good_batch();
-	struct md_buf reply = {0};
+	AUTO(md_buf_fini) struct md_buf reply = {0};
 
 	b.samples[0].known = 0xff7f;
 	b.samples[1].vaddr = PAGE_VADDR - 1;
@@ -86,14 +82,12 @@ START_TEST(work_says_nothing_of_unknown_registers_and_missing_code)
 	b.samples[1].vaddr = PAGE_VADDR + sizeof(code);
 	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), 0);
 	ck_assert_uint_eq(reply.size, 0);
-	md_buf_fini(&reply);
 }
-END_TEST
 
-START_TEST(work_refuses_what_is_no_batch)
+TEST(work_refuses_what_is_no_batch)
 {
 	struct batch b = good_batch();
-	struct md_buf reply = {0};
+	AUTO(md_buf_fini) struct md_buf reply = {0};
 
 	for (size_t size = 0; size < sizeof(b); size++)
 		ck_assert_int_eq(work_on(&b, size, &reply),
@@ -112,9 +106,7 @@ START_TEST(work_refuses_what_is_no_batch)
 	b.pages[1].vaddr = PAGE_VADDR - 16;
 	ck_assert_int_eq(work_on(&b, sizeof(b), &reply), -EBADMSG);
 	ck_assert_uint_eq(reply.size, 0);
-	md_buf_fini(&reply);
 }
-END_TEST
 
 /* ---- this program ------------------------------------------------------------------------- */
 
@@ -123,8 +115,6 @@ static struct mp_err said;
 
 static void setup(void)
 {
-	struct mp_err err;
-
 	ck_assert_int_eq(md_attribute_init(&at), 0);
 	ck_assert_int_eq(own_files_attribute(&at), 0);
 	ck_assert_int_eq(md_ways_new(&at.ways, &err), 0);
@@ -139,7 +129,7 @@ static void teardown(void)
 static void sample(uint32_t nr, uint64_t rdi, uint64_t rsi)
 {
 	const uint32_t words = 3, mask = 1u << MORPH_REG_RSI | 1u << MORPH_REG_RDI;
-	struct md_buf buf = {0};
+	AUTO(md_buf_fini) struct md_buf buf = {0};
 	struct morph_registers *r = md_record_add_task(&buf, MORPH_REC_REGISTERS,
 						       sizeof(*r) + nr * words * 8, 5,
 						       (uint32_t)getpid(), (uint32_t)getpid());
@@ -152,7 +142,6 @@ static void sample(uint32_t nr, uint64_t rdi, uint64_t rsi)
 		r->entries[i * words + 2] = rdi;
 	}
 	ck_assert_int_eq(md_attribute_record(&at, &r->task.record), 0);
-	md_buf_fini(&buf);
 }
 
 /* How often the branch at @branch went this way. */
@@ -169,7 +158,9 @@ static uint64_t nr_ways(const char *branch, uint64_t taken)
 	return 0;
 }
 
-START_TEST(ways_of_this_program_are_counted)
+FIXTURE(setup, teardown);
+
+TEST(ways_of_this_program_are_counted)
 {
 	sample(40, 5, 1);
 	sample(20, 6, UINT64_MAX);
@@ -186,9 +177,8 @@ START_TEST(ways_of_this_program_are_counted)
 	md_attribute_clear(&at);
 	ck_assert_uint_eq(nr_ways(ways_first, 0), 0);
 }
-END_TEST
 
-START_TEST(ways_of_few_samples_are_counted_at_the_end_only)
+TEST(ways_of_few_samples_are_counted_at_the_end_only)
 {
 	sample(3, 5, 1);
 	md_ways_run(at.ways, at.modcache, false, &said);
@@ -197,9 +187,8 @@ START_TEST(ways_of_few_samples_are_counted_at_the_end_only)
 	md_ways_run(at.ways, at.modcache, true, &said);
 	ck_assert_uint_eq(at.ways->ledger.ways, 6);
 }
-END_TEST
 
-START_TEST(samples_beyond_the_limit_are_left_out)
+TEST(samples_beyond_the_limit_are_left_out)
 {
 	for (int i = 0; i < 3 * 16; i++)
 		sample(MD_WAYS_SAMPLES_MAX / 16, 5, 1);
@@ -210,7 +199,6 @@ START_TEST(samples_beyond_the_limit_are_left_out)
 	ck_assert_uint_eq(at.ways->ledger.ways, 4ULL * MD_WAYS_SAMPLES_MAX);
 	ck_assert_uint_eq(nr_ways(ways_first, 0), 2ULL * MD_WAYS_SAMPLES_MAX);
 }
-END_TEST
 
 /* Samples of @nr files that do not exist, @each of each. */
 static void pend(uint32_t nr, uint32_t each)
@@ -221,10 +209,9 @@ static void pend(uint32_t nr, uint32_t each)
 }
 
 /* A reader that is gone: its samples are counted, and why is said once. */
-START_TEST(samples_whose_reader_fails_are_counted_with_the_reason)
+TEST(samples_whose_reader_fails_are_counted_with_the_reason)
 {
 	const struct md_sandbox_config none = {10000, 0, MD_SANDBOX_WAYS};
-	struct mp_err err;
 
 	md_sandbox_close(at.ways->sandbox);
 	at.ways->sandbox = NULL;
@@ -240,9 +227,8 @@ START_TEST(samples_whose_reader_fails_are_counted_with_the_reason)
 	ck_assert_uint_eq(at.ways->ledger.failed, 80);
 	ck_assert_str_eq(said.msg, "");
 }
-END_TEST
 
-START_TEST(of_many_files_those_with_the_most_samples_are_executed)
+TEST(of_many_files_those_with_the_most_samples_are_executed)
 {
 	pend(64, 30);
 	sample(20, 5, 1);
@@ -258,9 +244,8 @@ START_TEST(of_many_files_those_with_the_most_samples_are_executed)
 	md_ways_run(at.ways, at.modcache, false, &said);
 	ck_assert_uint_eq(at.ways->ledger.ways, 120);
 }
-END_TEST
 
-START_TEST(a_share_of_the_samples_shows_ways)
+TEST(a_share_of_the_samples_shows_ways)
 {
 	at.ways_share = MD_WAYS_SHARE_ALL / 4 * 3;
 	for (int i = 0; i < 100; i++)
@@ -270,9 +255,8 @@ START_TEST(a_share_of_the_samples_shows_ways)
 	sample(100, 5, 1);
 	ck_assert_uint_eq(at.ways->ledger.samples, 175);
 }
-END_TEST
 
-START_TEST(a_file_with_plenty_of_samples_shows_fewer_ways_until_the_next_day)
+TEST(a_file_with_plenty_of_samples_shows_fewer_ways_until_the_next_day)
 {
 	at.ways_a_day = 40;
 	sample(40, 5, 1);
@@ -283,9 +267,8 @@ START_TEST(a_file_with_plenty_of_samples_shows_fewer_ways_until_the_next_day)
 	sample(40, 5, 1);
 	ck_assert_uint_eq(at.ways->ledger.samples, 90);
 }
-END_TEST
 
-START_TEST(no_register_remains_after_a_run)
+TEST(no_register_remains_after_a_run)
 {
 	const struct md_ways_pending none = {0};
 
@@ -295,33 +278,10 @@ START_TEST(no_register_remains_after_a_run)
 	for (int i = 0; i < 40; i++)
 		ck_assert_int_eq(memcmp(&at.ways->pending[i], &none, sizeof(none)), 0);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("ways");
-	TCase *batch = tcase_create("batch"), *own = tcase_create("own");
-
-	tcase_add_test(batch, work_tells_the_way_of_each_sample);
-	tcase_add_test(batch, work_says_nothing_of_unknown_registers_and_missing_code);
-	tcase_add_test(batch, work_refuses_what_is_no_batch);
-	tcase_add_checked_fixture(own, setup, teardown);
-	tcase_add_test(own, ways_of_this_program_are_counted);
-	tcase_add_test(own, ways_of_few_samples_are_counted_at_the_end_only);
-	tcase_add_test(own, samples_beyond_the_limit_are_left_out);
-	tcase_add_test(own, samples_whose_reader_fails_are_counted_with_the_reason);
-	tcase_add_test(own, of_many_files_those_with_the_most_samples_are_executed);
-	tcase_add_test(own, a_share_of_the_samples_shows_ways);
-	tcase_add_test(own, a_file_with_plenty_of_samples_shows_fewer_ways_until_the_next_day);
-	tcase_add_test(own, no_register_remains_after_a_run);
-	suite_add_tcase(suite, batch);
-	suite_add_tcase(suite, own);
-	return suite;
-}
 
 int main(int argc, char **argv)
 {
 	(void)argc;
 	md_sandbox_reader(argv, MD_SANDBOX_WAYS, md_ways_work);
-	return morph_suite_run(make_suite);
+	return morph_suite_run();
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_demangle - which symbols match the names that users type. */
-#include <string.h>
 
 #include "daemon/code/demangle.h"
 #include "tests/unit/suite.h"
@@ -13,7 +12,7 @@ static const char *base(const char *name)
 	return buf;
 }
 
-START_TEST(name_base_ends_before_the_parameters)
+TEST(name_base_ends_before_the_parameters)
 {
 	ck_assert_str_eq(base("ns::f(int)"), "ns::f");
 	ck_assert_str_eq(base("ns::f(int (*)(char), long) const"), "ns::f");
@@ -26,17 +25,15 @@ START_TEST(name_base_ends_before_the_parameters)
 	ck_assert_str_eq(base(")"), ")");
 	ck_assert_str_eq(base("()"), "()");
 }
-END_TEST
 
 static void expect_brief(const char *name, const char *want)
 {
-	char *got = md_name_brief(name);
+	AUTO_FREE char *got = md_name_brief(name);
 
 	ck_assert_str_eq(got, want);
-	free(got);
 }
 
-START_TEST(name_in_brief_has_no_arguments)
+TEST(name_in_brief_has_no_arguments)
 {
 	expect_brief("void std::swap<int>(int&, int&)", "std::swap");
 	expect_brief("std::vector<int, std::allocator<int> >::push_back(int&&)",
@@ -52,9 +49,8 @@ START_TEST(name_in_brief_has_no_arguments)
 	expect_brief("<<<", "");
 	expect_brief(">>>", ">>>");
 }
-END_TEST
 
-START_TEST(name_of_c_matches_itself_and_its_clones)
+TEST(name_of_c_matches_itself_and_its_clones)
 {
 	ck_assert_int_eq(md_name_match("main", "main"), MD_NAME_EXACT);
 	ck_assert_int_eq(md_name_match("main", "mai"), MD_NAME_OTHER);
@@ -62,9 +58,8 @@ START_TEST(name_of_c_matches_itself_and_its_clones)
 	ck_assert_int_eq(md_name_match("f.constprop.0", "f.constprop.0"), MD_NAME_EXACT);
 	ck_assert_int_eq(md_name_match(".hidden", ""), MD_NAME_OTHER);
 }
-END_TEST
 
-START_TEST(name_of_cxx_matches_mangled_or_not)
+TEST(name_of_cxx_matches_mangled_or_not)
 {
 	char *text = md_demangle("_ZN4shop4workEli");
 
@@ -89,19 +84,3 @@ START_TEST(name_of_cxx_matches_mangled_or_not)
 	ck_assert_ptr_null(md_demangle("_Znonsense"));
 	ck_assert_int_eq(md_name_match("_Znonsense", "nonsense"), MD_NAME_OTHER);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("demangle");
-	TCase *t = tcase_create("names");
-
-	tcase_add_test(t, name_base_ends_before_the_parameters);
-	tcase_add_test(t, name_in_brief_has_no_arguments);
-	tcase_add_test(t, name_of_c_matches_itself_and_its_clones);
-	tcase_add_test(t, name_of_cxx_matches_mangled_or_not);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_disasm - instructions are printed like objdump prints them. */
-#include <string.h>
 
 #include "daemon/code/disasm.h"
 #include "tests/unit/suite.h"
@@ -9,7 +8,7 @@ static void expect(bool intel, const char *bytes, size_t nr, const char *want)
 {
 	struct md_disasm *disasm;
 	uint8_t len = 0;
-	char *text;
+	AUTO_FREE char *text = NULL;
 
 	ck_assert_int_eq(md_disasm_new(intel, &disasm), 0);
 	text = md_disasm_text(disasm, (const uint8_t *)bytes, nr, 0x1000, &len);
@@ -18,11 +17,10 @@ static void expect(bool intel, const char *bytes, size_t nr, const char *want)
 		ck_assert_uint_eq(len, nr);
 	else
 		ck_assert_uint_eq(len, 1);
-	free(text);
 	md_disasm_free(disasm);
 }
 
-START_TEST(disasm_writes_att_as_assemblers_do)
+TEST(disasm_writes_att_as_assemblers_do)
 {
 	expect(false, "\x48\x89\xf8", 3, "mov %rdi, %rax");
 	expect(false, "\x75\x0e", 2, "jne 0x1010");
@@ -36,34 +34,17 @@ START_TEST(disasm_writes_att_as_assemblers_do)
 	expect(false, "\x66\x0f\x1f\x44\x00\x00", 6, "nop (%rax,%rax,1)");
 	expect(false, "\x48\x8d\x05\x10\x00\x00\x00", 7, "lea 0x10(%rip), %rax");
 }
-END_TEST
 
-START_TEST(disasm_writes_intel)
+TEST(disasm_writes_intel)
 {
 	expect(true, "\x48\x89\xf8", 3, "mov rax, rdi");
 	expect(true, "\x75\x0e", 2, "jne 0x1010");
 	expect(true, "\x0f\xb6\x07", 3, "movzx eax, byte ptr [rdi]");
 }
-END_TEST
 
-START_TEST(disasm_says_what_is_none)
+TEST(disasm_says_what_is_none)
 {
 	expect(false, "\x06", 1, "(bad)");
 	expect(false, "\xe8\x01", 2, "(bad)"); /* truncated */
 	expect(true, "\xff\xff", 2, "(bad)");
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("disasm");
-	TCase *t = tcase_create("text");
-
-	tcase_add_test(t, disasm_writes_att_as_assemblers_do);
-	tcase_add_test(t, disasm_writes_intel);
-	tcase_add_test(t, disasm_says_what_is_none);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

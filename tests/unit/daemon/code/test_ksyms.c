@@ -3,8 +3,6 @@
  * test_ksyms - kernel functions by address: which symbols are text, and addresses outside of
  * all functions.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "daemon/code/ksyms.h"
 #include "daemon/code/stats_rows.h"
@@ -44,7 +42,14 @@ static const char *name(uint64_t vaddr)
 	return sym ? sym->name : "-";
 }
 
-START_TEST(ksyms_are_at_distances_from_text)
+static void tidy(void)
+{
+	md_ksyms_fini(&ksyms);
+}
+
+FIXTURE(NULL, tidy);
+
+TEST(ksyms_are_at_distances_from_text)
 {
 	ck_assert_int_eq(read_text(text), 0);
 	ck_assert_uint_eq(ksyms.nr, 3);
@@ -55,16 +60,14 @@ START_TEST(ksyms_are_at_distances_from_text)
 	ck_assert_str_eq(name(UINT64_C(0xffffffff81001000)), "-");
 	ck_assert_str_eq(name(UINT64_C(0xffffffff80ffffff)), "-");
 }
-END_TEST
 
-START_TEST(ksyms_that_are_hidden_are_none)
+TEST(ksyms_that_are_hidden_are_none)
 {
 	ck_assert_int_eq(read_text(hidden), -EACCES);
 	ck_assert_uint_eq(ksyms.nr, 0);
 }
-END_TEST
 
-START_TEST(ksyms_make_rows_that_hold_every_sample)
+TEST(ksyms_make_rows_that_hold_every_sample)
 {
 	static const struct mp_ip_count counts[] = {
 		{.vaddr = UINT64_C(0xffffffff81000100), .count = 5},
@@ -92,9 +95,8 @@ START_TEST(ksyms_make_rows_that_hold_every_sample)
 	ck_assert_uint_eq(rows.rows[1].samples, 7);
 	md_rows_free(&rows);
 }
-END_TEST
 
-START_TEST(ksyms_of_another_kernel_are_refused)
+TEST(ksyms_of_another_kernel_are_refused)
 {
 	struct mp_module other = {.kind = MP_MODULE_KERNEL, .path = (char *)"[kernel]"};
 
@@ -103,25 +105,3 @@ START_TEST(ksyms_of_another_kernel_are_refused)
 	other.kind = MP_MODULE_FILE;
 	ck_assert_int_eq(md_ksyms_open(&other, &ksyms), -ENOENT);
 }
-END_TEST
-
-static void tidy(void)
-{
-	md_ksyms_fini(&ksyms);
-}
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("ksyms");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, NULL, tidy);
-	tcase_add_test(tc, ksyms_are_at_distances_from_text);
-	tcase_add_test(tc, ksyms_that_are_hidden_are_none);
-	tcase_add_test(tc, ksyms_make_rows_that_hold_every_sample);
-	tcase_add_test(tc, ksyms_of_another_kernel_are_refused);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

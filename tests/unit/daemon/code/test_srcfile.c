@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_srcfile - lines of source files, and which files are not shown. */
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/code/srcfile.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
 
 static char path[] = "/tmp/morph-srcfile-XXXXXX";
 static struct md_srcfiles files;
@@ -28,15 +26,6 @@ static void teardown(void)
 	unlink(path);
 }
 
-static void put(const char *text, size_t len)
-{
-	FILE *file = fopen(path, "w");
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_uint_eq(fwrite(text, 1, len, file), len);
-	ck_assert_int_eq(fclose(file), 0);
-}
-
 static void expect_line(int line, const char *want)
 {
 	size_t len = 0;
@@ -51,9 +40,11 @@ static void expect_line(int line, const char *want)
 	ck_assert_int_eq(memcmp(text, want, len), 0);
 }
 
-START_TEST(srcfile_gives_each_line_without_its_end)
+FIXTURE(setup, teardown);
+
+TEST(srcfile_gives_each_line_without_its_end)
 {
-	put("one\ntwo\r\n\nlast", 14);
+	write_file(path, "one\ntwo\r\n\nlast", 14);
 	expect_line(0, NULL);
 	expect_line(-1, NULL);
 	expect_line(1, "one");
@@ -62,24 +53,22 @@ START_TEST(srcfile_gives_each_line_without_its_end)
 	expect_line(4, "last");
 	expect_line(5, NULL);
 }
-END_TEST
 
-START_TEST(srcfile_may_be_empty_or_a_single_end)
+TEST(srcfile_may_be_empty_or_a_single_end)
 {
-	put("", 0);
+	write_file(path, "", 0);
 	expect_line(1, NULL);
 	md_srcfiles_fini(&files);
-	put("\n", 1);
+	write_file(path, "\n", 1);
 	expect_line(1, "");
 	expect_line(2, NULL);
 }
-END_TEST
 
-START_TEST(srcfile_written_after_the_build_is_not_shown)
+TEST(srcfile_written_after_the_build_is_not_shown)
 {
 	struct stat st;
 
-	put("one\n", 4);
+	write_file(path, "one\n", 4);
 	ck_assert_int_eq(stat(path, &st), 0);
 	files.built_s = st.st_mtime - 1;
 	expect_line(1, NULL);
@@ -89,9 +78,8 @@ START_TEST(srcfile_written_after_the_build_is_not_shown)
 	expect_line(1, "one");
 	ck_assert_ptr_null(md_srcfiles_get(&files, path)->why);
 }
-END_TEST
 
-START_TEST(srcfile_that_is_no_file_is_not_read)
+TEST(srcfile_that_is_no_file_is_not_read)
 {
 	const struct md_srcfile *file;
 
@@ -107,20 +95,3 @@ START_TEST(srcfile_that_is_no_file_is_not_read)
 	file = md_srcfiles_get(&files, "/");
 	ck_assert_ptr_null(file->text);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("srcfile");
-	TCase *t = tcase_create("lines");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, srcfile_gives_each_line_without_its_end);
-	tcase_add_test(t, srcfile_may_be_empty_or_a_single_end);
-	tcase_add_test(t, srcfile_written_after_the_build_is_not_shown);
-	tcase_add_test(t, srcfile_that_is_no_file_is_not_read);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

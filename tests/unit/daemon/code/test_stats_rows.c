@@ -3,11 +3,6 @@
  * test_stats_rows - counts of this test program's code by function, block and address, and
  * which files are accepted for a module.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "daemon/code/stats_rows.h"
 #include "tests/unit/suite.h"
@@ -26,7 +21,6 @@ static char self[4096];
 static struct mp_module module = {.key = 1, .kind = MP_MODULE_FILE, .path = self};
 static struct md_code code;
 static struct md_rows rows;
-static struct mp_err err;
 static const struct mp_func *func; /* victim() */
 
 static void setup(void)
@@ -55,7 +49,9 @@ static void teardown(void)
 	md_code_close(&code);
 }
 
-START_TEST(code_is_refused_where_the_file_is_another_one)
+FIXTURE(setup, teardown);
+
+TEST(code_is_refused_where_the_file_is_another_one)
 {
 	struct mp_module other = module;
 	struct md_code none;
@@ -72,9 +68,8 @@ START_TEST(code_is_refused_where_the_file_is_another_one)
 	other.kind = MP_MODULE_KERNEL;
 	ck_assert_int_eq(md_code_open(&other, self, false, &none, &err), -ENOENT);
 }
-END_TEST
 
-START_TEST(rows_of_functions_add_up_what_each_holds)
+TEST(rows_of_functions_add_up_what_each_holds)
 {
 	uint64_t last = func->vaddr + code.cfg->ranges[func->first_range].size - 1;
 	struct mp_ip_count counts[] = {{1, 4}, {func->vaddr, 3}, {last, 2}};
@@ -90,9 +85,8 @@ START_TEST(rows_of_functions_add_up_what_each_holds)
 	ck_assert_uint_eq(rows.rows[1].samples, 4);
 	ck_assert_uint_eq(rows.rows[1].vaddr, 1);
 }
-END_TEST
 
-START_TEST(rows_of_blocks_are_scaled_by_length)
+TEST(rows_of_blocks_are_scaled_by_length)
 {
 	const struct mp_block *a = &code.cfg->blocks[func->first_block], *b = a + 1;
 	struct mp_ip_count counts[] = {{1, 7}, {a->vaddr, 6}, {b->vaddr, 12}};
@@ -118,9 +112,8 @@ START_TEST(rows_of_blocks_are_scaled_by_length)
 	ck_assert_int_eq(md_rows_of_blocks(&rows, &module, &code, "nosuch", counts, 3), 0);
 	ck_assert_uint_eq(rows.nr, 0);
 }
-END_TEST
 
-START_TEST(rows_sort_by_each_key)
+TEST(rows_sort_by_each_key)
 {
 	const struct {
 		enum md_sort by;
@@ -147,9 +140,8 @@ START_TEST(rows_sort_by_each_key)
 		ck_assert_str_eq(rows.rows[0].function, cases[i].first);
 	}
 }
-END_TEST
 
-START_TEST(fdata_range_and_symbol_are_those_of_the_address)
+TEST(fdata_range_and_symbol_are_those_of_the_address)
 {
 	uint32_t range = md_code_range_at(&code, func->vaddr + 1);
 
@@ -158,21 +150,3 @@ START_TEST(fdata_range_and_symbol_are_those_of_the_address)
 	ck_assert_str_eq(md_code_symbol_at(&code, func->vaddr)->name, "victim");
 	ck_assert_ptr_null(md_code_symbol_at(&code, func->vaddr + 1));
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("stats_rows");
-	TCase *tc = tcase_create("stats_rows");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, code_is_refused_where_the_file_is_another_one);
-	tcase_add_test(tc, rows_of_functions_add_up_what_each_holds);
-	tcase_add_test(tc, rows_of_blocks_are_scaled_by_length);
-	tcase_add_test(tc, rows_sort_by_each_key);
-	tcase_add_test(tc, fdata_range_and_symbol_are_those_of_the_address);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

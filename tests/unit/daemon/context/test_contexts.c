@@ -5,9 +5,6 @@
  */
 #include "daemon/context/contexts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "daemon/attribute/attribute.h"
 #include "libprof/unwind/rows_compile.h"
 #include "tests/support/frames.h"
@@ -128,10 +125,12 @@ static uint32_t expect_child(const struct mp_context_tree *tree, uint32_t node, 
 	return child;
 }
 
-START_TEST(path_goes_from_the_outermost_call_to_the_function)
+FIXTURE(setup, teardown);
+
+TEST(path_goes_from_the_outermost_call_to_the_function)
 {
 	const uint64_t ips[] = {OTHER + 0x20, MAPPED + 0x30};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t n;
 
 	program();
@@ -144,14 +143,12 @@ START_TEST(path_goes_from_the_outermost_call_to_the_function)
 	ck_assert_uint_eq(tree.nodes[n].self, 1);
 	ck_assert_uint_eq(tree.nodes[n].self_ns, 250000);
 	ck_assert_uint_eq(at.ledger.contexts, 1);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(only_calls_that_are_not_old_are_certainly_new)
+TEST(only_calls_that_are_not_old_are_certainly_new)
 {
 	const uint64_t ips[] = {MAPPED + 0x20, MAPPED + 0x30, MAPPED + 0x40};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t outer, middle, inner, function;
 
 	program();
@@ -171,9 +168,7 @@ START_TEST(only_calls_that_are_not_old_are_certainly_new)
 	ck_assert_uint_eq(tree.nodes[middle].nr_new, 0);
 	ck_assert_uint_eq(tree.nodes[inner].nr_new, 1);
 	ck_assert_uint_eq(tree.nodes[function].nr_new, 2);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
 /* ---- functions that calls enter ---- */
 
@@ -219,7 +214,7 @@ static void give_rows(void)
 static uint64_t new_at(uint32_t flags, uint64_t then, uint64_t now)
 {
 	uint64_t ips[] = {MAPPED + then, MAPPED + CALLER + 8, MAPPED + CALLER + 32};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t n;
 	uint64_t nr;
 
@@ -237,46 +232,40 @@ static uint64_t new_at(uint32_t flags, uint64_t then, uint64_t now)
 	n = tree.nodes[tree.nodes[n].first].last;
 	ck_assert_uint_eq(tree.nodes[n].vaddr, LINKED + now);
 	nr = tree.nodes[n].nr_new;
-	mp_context_tree_fini(&tree);
 	return nr;
 }
 
-START_TEST(call_that_enters_another_function_is_certainly_new)
+TEST(call_that_enters_another_function_is_certainly_new)
 {
 	ck_assert_uint_eq(new_at(MORPH_STACK_BOTTOM, FIRST + 8, SECOND + 8), 1);
 }
-END_TEST
 
-START_TEST(call_site_of_the_same_function_is_not_known_to_be_new)
+TEST(call_site_of_the_same_function_is_not_known_to_be_new)
 {
 	ck_assert_uint_eq(new_at(MORPH_STACK_BOTTOM, FIRST + 8, FIRST + 32), 0);
 }
-END_TEST
 
 /* The last byte of a call may be the last one of its function. */
-START_TEST(return_address_belongs_to_the_call_before_it)
+TEST(return_address_belongs_to_the_call_before_it)
 {
 	ck_assert_uint_eq(new_at(MORPH_STACK_BOTTOM, FIRST + 8, SECOND), 0);
 }
-END_TEST
 
-START_TEST(part_of_a_function_is_not_taken_for_another)
+TEST(part_of_a_function_is_not_taken_for_another)
 {
 	ck_assert_uint_eq(new_at(MORPH_STACK_BOTTOM, SECOND + 8, PART + 8), 0);
 }
-END_TEST
 
-START_TEST(truncated_stack_shows_no_other_function)
+TEST(truncated_stack_shows_no_other_function)
 {
 	ck_assert_uint_eq(new_at(MORPH_STACK_COPY, FIRST + 8, SECOND + 8), 0);
 }
-END_TEST
 
-START_TEST(stack_of_another_program_shows_no_other_function)
+TEST(stack_of_another_program_shows_no_other_function)
 {
 	const uint64_t ips[] = {MAPPED + FIRST + 8, MAPPED + CALLER + 8};
 	uint64_t other[] = {MAPPED + SECOND + 8, MAPPED + CALLER + 8};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	struct morph_exec *exec;
 	struct morph_stack *r;
 
@@ -302,14 +291,12 @@ START_TEST(stack_of_another_program_shows_no_other_function)
 	for (uint32_t i = 1; i < tree.nr_nodes; i++)
 		if (tree.nodes[i].vaddr == LINKED + SECOND + 8)
 			ck_assert_uint_eq(tree.nodes[i].nr_new, 0);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(truncated_stack_hangs_below_its_reason)
+TEST(truncated_stack_hangs_below_its_reason)
 {
 	const uint64_t ips[] = {MAPPED + 0x20, MAPPED + 0x30};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t n;
 
 	program();
@@ -322,14 +309,12 @@ START_TEST(truncated_stack_hangs_below_its_reason)
 	ck_assert_uint_eq(tree.nodes[n].total, 2);
 	ck_assert_uint_eq(tree.nodes[n].next, 0);
 	ck_assert_uint_eq(tree.nodes[tree.nodes[n].last].total, 1);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(kernel_is_entered_at_an_instruction)
+TEST(kernel_is_entered_at_an_instruction)
 {
 	const uint64_t ips[] = {MAPPED + 0x20, MAPPED + 0x30};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t n;
 
 	program();
@@ -342,14 +327,12 @@ START_TEST(kernel_is_entered_at_an_instruction)
 	ck_assert_uint_eq(tree.nodes[n].nr_new, 1);
 	n = expect_child(&tree, n, 0, MP_CONTEXT_KERNEL, MP_CONTEXT_FUNCTION);
 	ck_assert_uint_eq(tree.nodes[n].nr_new, 0);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(call_at_the_end_of_a_mapping_belongs_to_it)
+TEST(call_at_the_end_of_a_mapping_belongs_to_it)
 {
 	const uint64_t ips[] = {MAPPED + 0x2000, 0x7000000};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t n;
 
 	program();
@@ -359,9 +342,7 @@ START_TEST(call_at_the_end_of_a_mapping_belongs_to_it)
 	n = expect_child(&tree, 0, 0, MP_CONTEXT_UNMAPPED, MP_CONTEXT_CALL);
 	n = expect_child(&tree, n, hash_of(0xaa), LINKED + 0x2000, MP_CONTEXT_CALL);
 	expect_child(&tree, n, 0, MP_CONTEXT_UNMAPPED, MP_CONTEXT_FUNCTION);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
 /* Module 3 is an output of 0xcc: its first 16 bytes and the next 16 were apart there. */
 static void output(void)
@@ -386,11 +367,11 @@ static void confirm(void)
 	r->module = 3;
 }
 
-START_TEST(stack_in_a_copy_counts_for_the_original)
+TEST(stack_in_a_copy_counts_for_the_original)
 {
 	/* The call is the last instruction of the first piece. */
 	const uint64_t ips[] = {MAPPED + 0x10};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t n;
 
 	output();
@@ -400,23 +381,19 @@ START_TEST(stack_in_a_copy_counts_for_the_original)
 	tree = stored();
 	n = expect_child(&tree, 0, hash_of(0xcc), 0x5010, MP_CONTEXT_CALL);
 	expect_child(&tree, n, hash_of(0xcc), 0x6004, MP_CONTEXT_FUNCTION);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(stack_in_a_file_that_claims_to_be_a_copy_counts_for_the_file)
+TEST(stack_in_a_file_that_claims_to_be_a_copy_counts_for_the_file)
 {
 	const uint64_t ips[] = {MAPPED + 0x10};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 
 	output();
 	sample(MAPPED + 0x14);
 	stack(MORPH_STACK_BOTTOM, ips, 1);
 	tree = stored();
 	expect_child(&tree, 0, hash_of(0xdd), LINKED + 0x10, MP_CONTEXT_CALL);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
 /*
  * Module 3 is an output of 0xcc. Block 0x5000 ended in a call of the function at 0x7000, which has the blocks 0x7004,
@@ -449,10 +426,10 @@ static void inlining_output(void)
 }
 
 /* The sample hits the called function, in place of the call or apart: both are one node. */
-START_TEST(code_in_place_of_a_call_has_the_frames_of_two_functions)
+TEST(code_in_place_of_a_call_has_the_frames_of_two_functions)
 {
 	const uint64_t ips[] = {MAPPED + 0x20};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t n;
 
 	inlining_output();
@@ -474,15 +451,13 @@ START_TEST(code_in_place_of_a_call_has_the_frames_of_two_functions)
 	n = expect_child(&tree, n, hash_of(0xcc), 0x7000, MP_CONTEXT_FUNCTION);
 	ck_assert_uint_eq(tree.nodes[n].self, 3);
 	ck_assert_uint_eq(tree.nodes[n].nr_new, 1);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(code_around_a_replaced_call_has_one_frame)
+TEST(code_around_a_replaced_call_has_one_frame)
 {
 	const uint64_t at_places[] = {MAPPED,	     MAPPED + 0x0a, MAPPED + 0x1b,
 				      MAPPED + 0x2a, MAPPED + 0x3f, MAPPED + 0x50};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 
 	inlining_output();
 	for (size_t i = 0; i < sizeof(at_places) / sizeof(at_places[0]); i++) {
@@ -496,12 +471,10 @@ START_TEST(code_around_a_replaced_call_has_one_frame)
 		ck_assert_int_eq(tree.nodes[i].kind, MP_CONTEXT_FUNCTION);
 	}
 	ck_assert_uint_eq(tree.nodes[0].total, 6);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
 /* The kernel was entered from there; and a call from there, of a function that is not inlined. */
-START_TEST(frames_in_the_middle_of_a_stack_become_two)
+TEST(frames_in_the_middle_of_a_stack_become_two)
 {
 	const uint64_t entered[] = {MAPPED + 0x0d, MAPPED + 0x20};
 	const uint64_t called[] = {MAPPED + 0x1b, MAPPED + 0x20};
@@ -529,12 +502,11 @@ START_TEST(frames_in_the_middle_of_a_stack_become_two)
 	expect_child(&tree, in, 0, MP_CONTEXT_UNMAPPED, MP_CONTEXT_FUNCTION);
 	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(file_that_only_claims_to_replace_calls_gets_no_frames)
+TEST(file_that_only_claims_to_replace_calls_gets_no_frames)
 {
 	const uint64_t ips[] = {MAPPED + 0x20};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint32_t n;
 
 	inlining_output();
@@ -544,11 +516,9 @@ START_TEST(file_that_only_claims_to_replace_calls_gets_no_frames)
 	ck_assert_uint_eq(tree.nr_nodes, 3);
 	n = expect_child(&tree, 0, hash_of(0xdd), LINKED + 0x20, MP_CONTEXT_CALL);
 	expect_child(&tree, n, hash_of(0xdd), LINKED + 0x0b, MP_CONTEXT_FUNCTION);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(stack_without_its_sample_is_not_counted)
+TEST(stack_without_its_sample_is_not_counted)
 {
 	const uint64_t ips[] = {MAPPED + 0x20};
 
@@ -562,12 +532,11 @@ START_TEST(stack_without_its_sample_is_not_counted)
 	ck_assert_uint_eq(at.ledger.stacks[MP_WALK_BOTTOM], 3);
 	ck_assert_uint_eq(md_contexts_nr(at.contexts), 1);
 }
-END_TEST
 
-START_TEST(trees_stay_within_their_memory)
+TEST(trees_stay_within_their_memory)
 {
 	uint64_t ips[20];
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 
 	program();
 	ck_assert(!md_contexts_is_nearly_full(at.contexts));
@@ -585,37 +554,4 @@ START_TEST(trees_stay_within_their_memory)
 	ck_assert(md_contexts_is_nearly_full(at.contexts));
 	md_contexts_clear(at.contexts);
 	ck_assert(!md_contexts_is_nearly_full(at.contexts));
-	mp_context_tree_fini(&tree);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("contexts");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, path_goes_from_the_outermost_call_to_the_function);
-	tcase_add_test(tc, only_calls_that_are_not_old_are_certainly_new);
-	tcase_add_test(tc, call_that_enters_another_function_is_certainly_new);
-	tcase_add_test(tc, call_site_of_the_same_function_is_not_known_to_be_new);
-	tcase_add_test(tc, return_address_belongs_to_the_call_before_it);
-	tcase_add_test(tc, part_of_a_function_is_not_taken_for_another);
-	tcase_add_test(tc, truncated_stack_shows_no_other_function);
-	tcase_add_test(tc, stack_of_another_program_shows_no_other_function);
-	tcase_add_test(tc, truncated_stack_hangs_below_its_reason);
-	tcase_add_test(tc, kernel_is_entered_at_an_instruction);
-	tcase_add_test(tc, call_at_the_end_of_a_mapping_belongs_to_it);
-	tcase_add_test(tc, stack_in_a_copy_counts_for_the_original);
-	tcase_add_test(tc, stack_in_a_file_that_claims_to_be_a_copy_counts_for_the_file);
-	tcase_add_test(tc, code_in_place_of_a_call_has_the_frames_of_two_functions);
-	tcase_add_test(tc, code_around_a_replaced_call_has_one_frame);
-	tcase_add_test(tc, frames_in_the_middle_of_a_stack_become_two);
-	tcase_add_test(tc, file_that_only_claims_to_replace_calls_gets_no_frames);
-	tcase_add_test(tc, stack_without_its_sample_is_not_counted);
-	tcase_add_test(tc, trees_stay_within_their_memory);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -21,7 +21,9 @@ static void teardown(void)
 	md_last_paths_free(paths);
 }
 
-START_TEST(address_inside_of_the_old_ones_is_found)
+FIXTURE(setup, teardown);
+
+TEST(address_inside_of_the_old_ones_is_found)
 {
 	const uint64_t now[] = {50, 31, 20, 10};
 
@@ -33,18 +35,16 @@ START_TEST(address_inside_of_the_old_ones_is_found)
 	/* All of the last path looks old: nothing was inside of it. */
 	ck_assert_uint_eq(md_last_paths_inner(paths, &task, path, 4, 4, &is_sample), 0);
 }
-END_TEST
 
-START_TEST(another_path_outside_says_that_a_record_is_missing)
+TEST(another_path_outside_says_that_a_record_is_missing)
 {
 	const uint64_t now[] = {50, 30, 20, 11};
 
 	ck_assert_uint_eq(md_last_paths_inner(paths, &task, now, 4, 2, &is_sample), 0);
 	ck_assert_uint_eq(md_last_paths_inner(paths, &task, now, 4, 5, &is_sample), 0);
 }
-END_TEST
 
-START_TEST(another_thread_or_program_is_not_known)
+TEST(another_thread_or_program_is_not_known)
 {
 	struct morph_task other = task;
 
@@ -57,17 +57,15 @@ START_TEST(another_thread_or_program_is_not_known)
 	other.exec_id++;
 	ck_assert_uint_eq(md_last_paths_inner(paths, &other, path, 4, 2, &is_sample), 0);
 }
-END_TEST
 
-START_TEST(forgotten_path_is_not_known)
+TEST(forgotten_path_is_not_known)
 {
 	md_last_paths_put(paths, &task, path, 0);
 	ck_assert_uint_eq(md_last_paths_inner(paths, &task, path, 4, 2, &is_sample), 0);
 }
-END_TEST
 
 /* Threads with the deepest stacks come and go: what is remembered stays within its limit. */
-START_TEST(paths_stay_within_their_bytes)
+TEST(paths_stay_within_their_bytes)
 {
 	static uint64_t deep[8000];
 	struct morph_task other = task;
@@ -92,21 +90,3 @@ START_TEST(paths_stay_within_their_bytes)
 		ck_assert_uint_eq(md_last_paths_inner(paths, &other, path, 4, 2, &is_sample), 30);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("last_paths");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, address_inside_of_the_old_ones_is_found);
-	tcase_add_test(tc, another_path_outside_says_that_a_record_is_missing);
-	tcase_add_test(tc, another_thread_or_program_is_not_known);
-	tcase_add_test(tc, forgotten_path_is_not_known);
-	tcase_add_test(tc, paths_stay_within_their_bytes);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

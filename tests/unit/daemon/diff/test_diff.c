@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_diff - periods, the part of a store that lies in them, and which modules match. */
-#include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "daemon/diff/diff.h"
 #include "daemon/diff/diff_period.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
 #define DAY 86400
 #define NOW (20000LL * DAY + 5000)
 
-static char dir[64], db[96];
+static char db[256];
 static struct mp_store *store;
 static struct md_diff diff;
 static int nr_notes;
-static struct mp_err err;
 
 #define ok(call) ck_assert_msg((call) == 0, "%s: %s", #call, err.msg)
 
@@ -28,8 +25,7 @@ static void note(void *ctx, const char *what)
 
 static void setup(void)
 {
-	strcpy(dir, "/tmp/morph-diff-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(db, sizeof(db), "%s/morph.db", dir);
 	ok(mp_store_open(db, MP_STORE_WRITE, &store, &err));
 	diff = (struct md_diff){.by = MD_BY_MODULE, .note = note};
@@ -38,12 +34,9 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char cmd[128];
-
 	md_diff_fini(&diff);
 	mp_store_close(store);
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
+	scratch_remove();
 }
 
 static void put(unsigned int build, const char *path, int64_t first, int64_t last, uint64_t nr)
@@ -84,7 +77,7 @@ static void expect_period(const char *text, int want, int64_t first, int64_t las
 	ck_assert_int_eq(span.last_day, last);
 }
 
-START_TEST(period_ends_before_the_day_of_its_end)
+TEST(period_ends_before_the_day_of_its_end)
 {
 	expect_period("@1728000..@1814400", 0, 20, 20);
 	expect_period("@1728000..", 0, 20, INT64_MAX);
@@ -100,9 +93,8 @@ START_TEST(period_ends_before_the_day_of_its_end)
 	expect_period("..never", -EINVAL, 0, 0);
 	expect_period("@1..@2..@3", -EINVAL, 0, 0);
 }
-END_TEST
 
-START_TEST(period_has_a_before_and_a_behind)
+TEST(period_has_a_before_and_a_behind)
 {
 	struct mp_span span = {20, 30, false}, out;
 
@@ -115,9 +107,10 @@ START_TEST(period_has_a_before_and_a_behind)
 	ck_assert_int_eq(md_period_before(&MD_PERIOD_ALL, &out), -EINVAL);
 	ck_assert_int_eq(md_period_behind(&MD_PERIOD_ALL, &out), -EINVAL);
 }
-END_TEST
 
-START_TEST(diff_gives_each_day_to_one_side)
+FIXTURE(setup, teardown);
+
+TEST(diff_gives_each_day_to_one_side)
 {
 	put(1, "/bin/a", 100, 100, 10);
 	put(1, "/bin/a", 101, 101, 20);
@@ -130,9 +123,8 @@ START_TEST(diff_gives_each_day_to_one_side)
 	ck_assert_double_eq_tol(diff.rows[0].delta, 0, 1e-9);
 	ck_assert(!md_diff_row_is_possible(&diff.rows[0]));
 }
-END_TEST
 
-START_TEST(diff_leaves_out_days_that_cannot_be_told_apart)
+TEST(diff_leaves_out_days_that_cannot_be_told_apart)
 {
 	put(1, "/bin/a", 100, 102, 10);
 	put(1, "/bin/a", 99, 99, 1);
@@ -143,9 +135,8 @@ START_TEST(diff_leaves_out_days_that_cannot_be_told_apart)
 	ck_assert_uint_eq(diff.sides[0].left_out, 10);
 	ck_assert_uint_eq(diff.sides[1].left_out, 10);
 }
-END_TEST
 
-START_TEST(diff_matches_builds_by_path)
+TEST(diff_matches_builds_by_path)
 {
 	put(1, "/bin/a", 100, 100, 600);
 	put(2, "/bin/a", 101, 101, 300); /* an update */
@@ -166,9 +157,8 @@ START_TEST(diff_matches_builds_by_path)
 	ck_assert_uint_eq(row_of("/bin/c")->samples[0], 0);
 	ck_assert_double_eq_tol(row_of("/bin/c")->delta, 1, 1e-9);
 }
-END_TEST
 
-START_TEST(diff_filters_rows_but_not_shares)
+TEST(diff_filters_rows_but_not_shares)
 {
 	put(1, "/bin/a", 100, 100, 50);
 	put(1, "/bin/a", 101, 101, 50);
@@ -180,9 +170,8 @@ START_TEST(diff_filters_rows_but_not_shares)
 	ck_assert_double_eq_tol(diff.rows[0].share[0], 50, 1e-9);
 	ck_assert_double_eq_tol(diff.rows[0].share[1], 25, 1e-9);
 }
-END_TEST
 
-START_TEST(diff_of_a_file_that_is_gone_is_one_row)
+TEST(diff_of_a_file_that_is_gone_is_one_row)
 {
 	put(1, "/no/such/file", 100, 100, 50);
 	put(1, "/no/such/file", 101, 101, 50);
@@ -194,25 +183,5 @@ START_TEST(diff_of_a_file_that_is_gone_is_one_row)
 	ck_assert_uint_eq(diff.rows[0].samples[0], 50);
 	ck_assert_uint_eq(diff.rows[0].samples[1], 50);
 }
-END_TEST
 
-static Suite *suite(void)
-{
-	Suite *s = suite_create("diff");
-	TCase *t = tcase_create("periods"), *c = tcase_create("compare");
-
-	setenv("TZ", "UTC", 1);
-	tcase_add_test(t, period_ends_before_the_day_of_its_end);
-	tcase_add_test(t, period_has_a_before_and_a_behind);
-	suite_add_tcase(s, t);
-	tcase_add_checked_fixture(c, setup, teardown);
-	tcase_add_test(c, diff_gives_each_day_to_one_side);
-	tcase_add_test(c, diff_leaves_out_days_that_cannot_be_told_apart);
-	tcase_add_test(c, diff_matches_builds_by_path);
-	tcase_add_test(c, diff_filters_rows_but_not_shares);
-	tcase_add_test(c, diff_of_a_file_that_is_gone_is_one_row);
-	suite_add_tcase(s, c);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)
+MORPH_BEFORE_MAIN(use_utc, setenv("TZ", "UTC", 1))

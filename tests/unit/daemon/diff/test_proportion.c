@@ -13,7 +13,7 @@ static void expect(double got, double want, double tolerance)
 	ck_assert_msg(fabs(got - want) <= tolerance, "%.10g, not %.10g", got, want);
 }
 
-START_TEST(proportion_that_is_the_same_is_no_change)
+TEST(proportion_that_is_the_same_is_no_change)
 {
 	expect(md_proportion_p(10, 100, 10, 100), 1, 1e-12);
 	expect(md_proportion_p(0, 100, 0, 200), 1, 0);
@@ -22,9 +22,8 @@ START_TEST(proportion_that_is_the_same_is_no_change)
 	expect(md_proportion_p(1, 10, 0, 0), 1, 0);
 	expect(md_proportion_p(1000, 10000, 2000, 20000), 1, 1e-9);
 }
-END_TEST
 
-START_TEST(proportion_of_few_samples_is_fishers)
+TEST(proportion_of_few_samples_is_fishers)
 {
 	/*
 	 * The lady tasting tea; a table from textbooks; one in which only the extreme table is
@@ -35,9 +34,8 @@ START_TEST(proportion_of_few_samples_is_fishers)
 	expect(md_proportion_p(3, 10, 0, 10), 4.0 / 19, 1e-9);
 	expect(md_proportion_p(0, 1, 1, 1), 1, 1e-9);
 }
-END_TEST
 
-START_TEST(proportion_of_many_samples_is_normal)
+TEST(proportion_of_many_samples_is_normal)
 {
 	/* z = 3.3806 */
 	expect(md_proportion_p(100, 1000, 150, 1000), 0.000723, 2e-6);
@@ -45,7 +43,6 @@ START_TEST(proportion_of_many_samples_is_normal)
 	ck_assert_double_le(md_proportion_p(1, 1000000, 500000, 1000000), 1e-20);
 	ck_assert_double_gt(md_proportion_p(0, 1u << 31, 1u << 30, 1u << 31), 0);
 }
-END_TEST
 
 static double log_choose(double n, double k)
 {
@@ -68,7 +65,7 @@ static double enumerate(int x1, int n1, int x2, int n2)
 	return fmin(tail, 1);
 }
 
-START_TEST(proportion_agrees_with_enumeration)
+TEST(proportion_agrees_with_enumeration)
 {
 	int nr = 0;
 
@@ -88,9 +85,8 @@ START_TEST(proportion_agrees_with_enumeration)
 				}
 	ck_assert_int_gt(nr, 1000);
 }
-END_TEST
 
-START_TEST(proportion_is_symmetric_and_stays_finite)
+TEST(proportion_is_symmetric_and_stays_finite)
 {
 	const uint64_t n[] = {1, 2, 7, 100, 1u << 20, 1ull << 40, 1ull << 62};
 
@@ -107,9 +103,8 @@ START_TEST(proportion_is_symmetric_and_stays_finite)
 					       1e-9 + 1e-6 * p);
 				}
 }
-END_TEST
 
-START_TEST(holm_multiplies_by_the_tests_that_are_left)
+TEST(holm_multiplies_by_the_tests_that_are_left)
 {
 	const double p[] = {0.03, 0.01, 0.5, 0.01, 0.9};
 	double a[5];
@@ -124,21 +119,3 @@ START_TEST(holm_multiplies_by_the_tests_that_are_left)
 	ck_assert_int_eq(md_holm_adjust(p, 1, a), 0);
 	expect(a[0], 0.03, 1e-12);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("proportion");
-	TCase *t = tcase_create("tests");
-
-	tcase_add_test(t, proportion_that_is_the_same_is_no_change);
-	tcase_add_test(t, proportion_of_few_samples_is_fishers);
-	tcase_add_test(t, proportion_of_many_samples_is_normal);
-	tcase_add_test(t, proportion_agrees_with_enumeration);
-	tcase_add_test(t, proportion_is_symmetric_and_stays_finite);
-	tcase_add_test(t, holm_multiplies_by_the_tests_that_are_left);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

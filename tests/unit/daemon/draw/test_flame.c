@@ -2,8 +2,6 @@
 /*
  * test_flame - the tree of samples: merging loses none, and percentages add up at every level.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "daemon/draw/flame.h"
 #include "daemon/draw/flame_draw.h"
@@ -69,7 +67,14 @@ static uint64_t count_leaves(const struct md_flame *node)
 	return node->nr ? nr : 1;
 }
 
-START_TEST(flame_merges_without_losing_a_sample)
+static void tidy(void)
+{
+	md_flame_fini(&root);
+}
+
+FIXTURE(NULL, tidy);
+
+TEST(flame_merges_without_losing_a_sample)
 {
 	for (unsigned int shape = 1; shape < 12; shape++) {
 		grow_tree(shape);
@@ -80,9 +85,8 @@ START_TEST(flame_merges_without_losing_a_sample)
 		md_flame_fini(&root);
 	}
 }
-END_TEST
 
-START_TEST(flame_merges_only_the_small_and_says_how_many)
+TEST(flame_merges_only_the_small_and_says_how_many)
 {
 	root = (struct md_flame){.name = strdup("all"), .samples = 100};
 	add(&root, "a", 90);
@@ -104,17 +108,15 @@ START_TEST(flame_merges_only_the_small_and_says_how_many)
 	ck_assert_uint_eq(root.nr, 2);
 	ck_assert_str_eq(root.children[1].name, "b");
 }
-END_TEST
 
-START_TEST(flame_drops_what_is_below_a_narrow_box)
+TEST(flame_drops_what_is_below_a_narrow_box)
 {
 	grow_tree(3);
 	md_flame_merge(&root, 0, (double)root.samples + 1);
 	ck_assert_uint_eq(root.nr, 0);
 }
-END_TEST
 
-START_TEST(flame_percentages_add_up)
+TEST(flame_percentages_add_up)
 {
 	for (unsigned int shape = 1; shape < 12; shape++) {
 		grow_tree(shape);
@@ -132,9 +134,8 @@ START_TEST(flame_percentages_add_up)
 		md_flame_fini(&root);
 	}
 }
-END_TEST
 
-START_TEST(flame_rounds_huge_counts)
+TEST(flame_rounds_huge_counts)
 {
 	root = (struct md_flame){.name = strdup("all"), .samples = UINT64_MAX - 1, .tenths = 1000};
 	add(&root, "a", UINT64_MAX / 2);
@@ -143,7 +144,6 @@ START_TEST(flame_rounds_huge_counts)
 	ck_assert_uint_eq(root.children[0].tenths, 500);
 	ck_assert_uint_eq(root.children[1].tenths, 500);
 }
-END_TEST
 
 struct drawn {
 	double x, w, d;
@@ -177,13 +177,13 @@ static bool is_above(const int *list, size_t a, size_t b)
 	return false;
 }
 
-START_TEST(flame_shows_only_what_is_above_and_below_the_clicked_box)
+TEST(flame_shows_only_what_is_above_and_below_the_clicked_box)
 {
 	struct md_flame_picture picture = {.root = &root, .full = &root, .what = ""};
 	static struct drawn boxes[1000];
 	static int list[1000];
 	size_t nr, nr_boxes = 0, size = 0;
-	char *svg = NULL;
+	AUTO_FREE char *svg = NULL;
 	FILE *out;
 
 	grow_tree(9);
@@ -210,11 +210,9 @@ START_TEST(flame_shows_only_what_is_above_and_below_the_clicked_box)
 			ck_assert_msg(stays(&boxes[f], &boxes[g]) ==
 					      (is_above(list, f, g) || is_above(list, g, f)),
 				      "box %zu, after a click on %zu", g, f);
-	free(svg);
 }
-END_TEST
 
-START_TEST(flame_tells_modules_of_one_name_apart)
+TEST(flame_tells_modules_of_one_name_apart)
 {
 	root = (struct md_flame){.name = strdup("all")};
 	strcpy(add(&root, "prog", 3)->id, "0123abcd");
@@ -225,28 +223,3 @@ START_TEST(flame_tells_modules_of_one_name_apart)
 	ck_assert_str_eq(root.children[1].name, "libc.so.6");
 	ck_assert_str_eq(root.children[2].name, "prog fedc9876");
 }
-END_TEST
-
-static void tidy(void)
-{
-	md_flame_fini(&root);
-}
-
-static Suite *flame_suite(void)
-{
-	Suite *suite = suite_create("flame");
-	TCase *tcase = tcase_create("flame");
-
-	tcase_add_checked_fixture(tcase, NULL, tidy);
-	tcase_add_test(tcase, flame_merges_without_losing_a_sample);
-	tcase_add_test(tcase, flame_merges_only_the_small_and_says_how_many);
-	tcase_add_test(tcase, flame_drops_what_is_below_a_narrow_box);
-	tcase_add_test(tcase, flame_percentages_add_up);
-	tcase_add_test(tcase, flame_rounds_huge_counts);
-	tcase_add_test(tcase, flame_shows_only_what_is_above_and_below_the_clicked_box);
-	tcase_add_test(tcase, flame_tells_modules_of_one_name_apart);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(flame_suite)

@@ -3,11 +3,7 @@
  * test_heat - the flow through an optimised file, from its bytes and map only, equals that of
  * the plan; the original's equals the counts.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "daemon/draw/heat.h"
 #include "daemon/draw/heat_lines.h"
@@ -28,22 +24,25 @@ static void loop(void)
 {
 	uint32_t a, b, c, d;
 
-	toy_init(&toy);
-	toy_func(&toy, "f");
+	toy_start(&toy, "f");
 	a = toy_block(&toy, MP_TERM_COND, 100);
 	b = toy_block(&toy, MP_TERM_FALL, 70);
 	c = toy_block(&toy, MP_TERM_COND, 100);
 	d = toy_block(&toy, MP_TERM_TAIL, 10);
 	mp_block_set_target(&toy.blocks[d], 0x5000);
-	toy_edge(&toy, a, b, MP_EDGE_FALL, 70);
-	toy_edge(&toy, a, c, MP_EDGE_TAKEN, 30);
-	toy_edge(&toy, b, c, MP_EDGE_FALL, 70);
-	toy_edge(&toy, c, a, MP_EDGE_TAKEN, 90);
-	toy_edge(&toy, c, d, MP_EDGE_FALL, 10);
+	toy_edges(&toy, {a, b, MP_EDGE_FALL, 70}, {a, c, MP_EDGE_TAKEN, 30},
+		  {b, c, MP_EDGE_FALL, 70}, {c, a, MP_EDGE_TAKEN, 90}, {c, d, MP_EDGE_FALL, 10});
 	toy_finish(&toy);
 }
 
-START_TEST(heat_before_is_what_the_counts_say)
+static void tidy(void)
+{
+	md_heat_fini(&heat);
+}
+
+FIXTURE(NULL, tidy);
+
+TEST(heat_before_is_what_the_counts_say)
 {
 	const struct md_heat_input in = {&toy.cfg, &toy.counts, NULL, 0};
 
@@ -59,9 +58,8 @@ START_TEST(heat_before_is_what_the_counts_say)
 	ck_assert_uint_eq(heat.jumps[2].to, 0x5000);
 	ck_assert_int_eq(heat.jumps[2].kind, MD_HEAT_CALL);
 }
-END_TEST
 
-START_TEST(heat_before_leaves_out_what_never_runs)
+TEST(heat_before_leaves_out_what_never_runs)
 {
 	const struct md_heat_input in = {&toy.cfg, &toy.counts, NULL, 0};
 
@@ -71,7 +69,6 @@ START_TEST(heat_before_leaves_out_what_never_runs)
 	ck_assert_int_eq(md_heat_before(&in, &heat), 0);
 	ck_assert_uint_eq(heat.nr_places, 3);
 }
-END_TEST
 
 /* ---- real files ---------------------------------------------------------------------------- */
 
@@ -122,7 +119,6 @@ static void real_build(struct real *r, const char *command, uint32_t seed,
 {
 	const char *dir = getenv("TMPDIR");
 	char line[1024];
-	struct mp_err err = {""};
 
 	memset(r, 0, sizeof(*r));
 	snprintf(r->path, sizeof(r->path), "%s/morph-heat-%d", dir ? dir : "/tmp", (int)getpid());
@@ -169,12 +165,11 @@ static bool near(double a, double b)
 static uint32_t check_against_plan(const struct real *r)
 {
 	const struct md_heat_input in = {r->cfg, &r->counts, NULL, 0};
-	uint8_t *rest = calloc(r->cfg->nr_funcs + 1, 1);
+	AUTO_FREE uint8_t *rest = calloc(r->cfg->nr_funcs + 1, 1);
 	struct me_branches moved, stayed;
 	struct me_prediction prediction;
 	struct md_heat before, after;
 	uint32_t nr_clones = 0;
-	struct mp_err err;
 
 	ck_assert_ptr_nonnull(rest);
 	memset(rest, 1, r->cfg->nr_funcs);
@@ -204,39 +199,36 @@ static uint32_t check_against_plan(const struct real *r)
 	ck_assert(after.expected_taken <= before.taken);
 	md_heat_fini(&before);
 	md_heat_fini(&after);
-	free(rest);
 	return nr_clones;
 }
 
 static const struct me_layout_options usual = {.block_order = ME_ORDER_PH};
 
-START_TEST(heat_after_follows_the_branches_of_the_copies)
+TEST_EACH(heat_after_follows_the_branches_of_the_copies, 2)
 {
 	uint32_t nr_clones = 0;
 
 	for (uint32_t seed = 1; seed < 6; seed++) {
-		struct real r;
+		AUTO(real_free) struct real r = {0};
 
 		real_build(&r,
 			   _i ? "gcc -O2 tests/data/switches.c" : "gcc -O2 tests/data/control.c",
 			   seed, usual);
 		nr_clones += check_against_plan(&r);
-		real_free(&r);
 	}
 	ck_assert_uint_gt(nr_clones, 0);
 }
-END_TEST
 
 /*
  * The map of another file: the caller should refuse it, but nothing outside of the arrays may
  * be read.
  */
-START_TEST(heat_after_counts_pieces_that_are_no_blocks)
+TEST(heat_after_counts_pieces_that_are_no_blocks)
 {
 	const struct md_heat_input in = {NULL, NULL, NULL, 0};
 	struct md_heat_input own = in;
 	struct mp_map_piece *piece;
-	struct real r;
+	AUTO(real_free) struct real r = {0};
 
 	real_build(&r, "gcc -O2 tests/data/control.c", 1, usual);
 	own.cfg = r.cfg;
@@ -249,17 +241,15 @@ START_TEST(heat_after_counts_pieces_that_are_no_blocks)
 	piece[4].old_vaddr = UINT64_MAX;
 	ck_assert_int_eq(md_heat_after(&own, r.map, r.after, &heat), 0);
 	ck_assert_uint_eq(heat.nr_unplaced, 5);
-	real_free(&r);
 }
-END_TEST
 
-START_TEST(heat_keeps_samples_that_no_block_holds)
+TEST(heat_keeps_samples_that_no_block_holds)
 {
 	const struct mp_ip_count loose[] = {{1, 3}, {2, 4}};
 	struct md_heat_input in = {NULL, NULL, loose, 2};
 	struct md_heat_cells funcs;
-	struct md_heat without;
-	struct real r;
+	AUTO(md_heat_fini) struct md_heat without = {0};
+	AUTO(real_free) struct real r = {0};
 
 	real_build(&r, "gcc -O2 tests/data/control.c", 1, usual);
 	in.cfg = r.cfg;
@@ -272,10 +262,7 @@ START_TEST(heat_keeps_samples_that_no_block_holds)
 	in.nr_loose = 0;
 	ck_assert_int_eq(md_heat_before(&in, &without), 0);
 	ck_assert(near(heat.insns, without.insns + 7));
-	md_heat_fini(&without);
-	real_free(&r);
 }
-END_TEST
 
 /* ---- outputs in which calls changed -------------------------------------------------------- */
 
@@ -295,7 +282,6 @@ static const char *const called_builds[] = {
 static void called_build(struct called *c, int variant, uint32_t seed)
 {
 	struct real *r = &c->real;
-	struct mp_err err = {""};
 
 	*r = (struct real){0};
 	pair_make(&c->pair, called_builds[variant], seed, PAIR_INLINED);
@@ -325,10 +311,10 @@ static double insns_of(const struct md_heat *of, uint32_t func)
 }
 
 /* tests/e2e/stats/pictures.sh compares with what runs. */
-START_TEST(heat_after_draws_outputs_in_which_calls_changed)
+TEST_EACH(heat_after_draws_outputs_in_which_calls_changed, 3)
 {
 	for (uint32_t seed = 0; seed < 4; seed++) {
-		struct called c;
+		AUTO(called_free) struct called c = {0};
 		struct md_heat_input in = {0};
 		struct md_heat before;
 
@@ -353,18 +339,16 @@ START_TEST(heat_after_draws_outputs_in_which_calls_changed)
 		ck_assert(near(before.taken, heat.taken));
 		md_heat_fini(&before);
 		md_heat_fini(&heat);
-		called_free(&c);
 	}
 }
-END_TEST
 
 /* Each block runs equally often, so a stub with one call or more is passed by as often as it ran. */
-START_TEST(heat_after_passes_by_stubs)
+TEST_EACH(heat_after_passes_by_stubs, 2)
 {
 	struct md_heat_input in = {0};
 	uint32_t nr_passed = 0;
-	struct md_heat before;
-	struct called c;
+	AUTO(md_heat_fini) struct md_heat before = {0};
+	AUTO(called_free) struct called c = {0};
 
 	called_build(&c, _i, 0);
 	in.cfg = c.real.cfg;
@@ -377,18 +361,15 @@ START_TEST(heat_after_passes_by_stubs)
 		nr_passed += in.cfg->funcs[f].problem == MP_PROBLEM_SPECIAL &&
 			     insns_of(&heat, f) < insns_of(&before, f);
 	ck_assert_uint_gt(nr_passed, 0);
-	md_heat_fini(&before);
-	called_free(&c);
 }
-END_TEST
 
 /* Maps that no editor writes: the figures do not matter, but nothing outside of the arrays may be read. */
-START_TEST(heat_after_takes_any_map)
+TEST(heat_after_takes_any_map)
 {
 	uint32_t seed = 1;
-	struct called c;
+	AUTO(called_free) struct called c = {0};
 	struct md_heat_input in = {0};
-	struct mp_map_piece *kept;
+	AUTO_FREE struct mp_map_piece *kept = NULL;
 	size_t size;
 
 	called_build(&c, 0, 0);
@@ -418,32 +399,4 @@ START_TEST(heat_after_takes_any_map)
 		md_heat_fini(&heat);
 		memcpy(c.pair.map->pieces, kept, size);
 	}
-	free(kept);
-	called_free(&c);
 }
-END_TEST
-
-static void tidy(void)
-{
-	md_heat_fini(&heat);
-}
-
-static Suite *heat_suite(void)
-{
-	Suite *suite = suite_create("heat");
-	TCase *tcase = tcase_create("heat");
-
-	tcase_add_checked_fixture(tcase, NULL, tidy);
-	tcase_add_test(tcase, heat_before_is_what_the_counts_say);
-	tcase_add_test(tcase, heat_before_leaves_out_what_never_runs);
-	tcase_add_test(tcase, heat_keeps_samples_that_no_block_holds);
-	tcase_add_loop_test(tcase, heat_after_follows_the_branches_of_the_copies, 0, 2);
-	tcase_add_test(tcase, heat_after_counts_pieces_that_are_no_blocks);
-	tcase_add_loop_test(tcase, heat_after_draws_outputs_in_which_calls_changed, 0, 3);
-	tcase_add_loop_test(tcase, heat_after_passes_by_stubs, 0, 2);
-	tcase_add_test(tcase, heat_after_takes_any_map);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(heat_suite)

@@ -4,7 +4,6 @@
  * colours derived from them.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "daemon/draw/heat_lines.h"
 #include "tests/unit/suite.h"
@@ -28,7 +27,14 @@ static double sum_of(const struct md_heat_cells *cells)
 	return sum;
 }
 
-START_TEST(heat_lines_spread_a_place_over_its_bytes)
+static void tidy(void)
+{
+	md_heat_fini(&heat);
+}
+
+FIXTURE(NULL, tidy);
+
+TEST(heat_lines_spread_a_place_over_its_bytes)
 {
 	struct md_heat_cells lines;
 
@@ -43,9 +49,8 @@ START_TEST(heat_lines_spread_a_place_over_its_bytes)
 	ck_assert(md_heat_cell_at(&lines, 3) == 0);
 	free(lines.cells);
 }
-END_TEST
 
-START_TEST(heat_lines_add_up_to_all)
+TEST(heat_lines_add_up_to_all)
 {
 	static const uint64_t sizes[] = {64, 4096};
 	uint32_t seed = 1;
@@ -66,9 +71,8 @@ START_TEST(heat_lines_add_up_to_all)
 		free(cells.cells);
 	}
 }
-END_TEST
 
-START_TEST(heat_cover_counts_the_hottest_first)
+TEST(heat_cover_counts_the_hottest_first)
 {
 	struct md_heat_cell cells[] = {{1, 5}, {2, 90}, {3, 4}, {9, 1}};
 	struct md_heat_cells all = {cells, 4};
@@ -82,9 +86,8 @@ START_TEST(heat_cover_counts_the_hottest_first)
 	ck_assert_int_eq(md_heat_cover_count(&all, &cover), 0);
 	ck_assert_uint_eq(cover.p90 + cover.p99 + cover.all, 0);
 }
-END_TEST
 
-START_TEST(heat_figures_tell_jumps_by_how_far_they_go)
+TEST(heat_figures_tell_jumps_by_how_far_they_go)
 {
 	struct md_heat_figures f;
 
@@ -98,9 +101,8 @@ START_TEST(heat_figures_tell_jumps_by_how_far_they_go)
 	ck_assert(f.taken == 4 && f.leave_line == 8 && f.leave_page == 6);
 	ck_assert_uint_eq(f.funcs.all, 1);
 }
-END_TEST
 
-START_TEST(heat_scale_steps_down_from_the_largest)
+TEST(heat_scale_steps_down_from_the_largest)
 {
 	struct md_heat_scale scale;
 
@@ -122,26 +124,3 @@ START_TEST(heat_scale_steps_down_from_the_largest)
 	md_heat_scale_fit(0, &scale); /* nothing runs: the scale is still valid */
 	ck_assert(scale.least[0] > scale.least[1]);
 }
-END_TEST
-
-static void tidy(void)
-{
-	md_heat_fini(&heat);
-}
-
-static Suite *heat_lines_suite(void)
-{
-	Suite *suite = suite_create("heat_lines");
-	TCase *tcase = tcase_create("heat_lines");
-
-	tcase_add_checked_fixture(tcase, NULL, tidy);
-	tcase_add_test(tcase, heat_lines_spread_a_place_over_its_bytes);
-	tcase_add_test(tcase, heat_lines_add_up_to_all);
-	tcase_add_test(tcase, heat_cover_counts_the_hottest_first);
-	tcase_add_test(tcase, heat_figures_tell_jumps_by_how_far_they_go);
-	tcase_add_test(tcase, heat_scale_steps_down_from_the_largest);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(heat_lines_suite)

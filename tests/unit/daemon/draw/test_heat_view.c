@@ -4,8 +4,6 @@
  * up, and labels do not overlap.
  */
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include "daemon/draw/heat_view.h"
 #include "tests/unit/suite.h"
@@ -41,7 +39,21 @@ static void check_rows(void)
 	}
 }
 
-START_TEST(rows_keep_short_gaps_and_compress_long_ones)
+static void setup(void)
+{
+	pages.nr = 0;
+	rows = (struct md_heat_rows){0};
+}
+
+static void tidy(void)
+{
+	free(rows.rows);
+	rows.rows = NULL;
+}
+
+FIXTURE(setup, tidy);
+
+TEST(rows_keep_short_gaps_and_compress_long_ones)
 {
 	page(10);
 	page(13);
@@ -60,9 +72,8 @@ START_TEST(rows_keep_short_gaps_and_compress_long_ones)
 	ck_assert(md_heat_rows_place(&rows, 100, 10, 4) == 154);
 	ck_assert(rows.rows[4].top == 140 && rows.rows[5].top == 144);
 }
-END_TEST
 
-START_TEST(rows_hold_all_pages_whatever_their_number)
+TEST(rows_hold_all_pages_whatever_their_number)
 {
 	uint32_t seed = 7;
 	uint64_t at = 0;
@@ -80,17 +91,15 @@ START_TEST(rows_hold_all_pages_whatever_their_number)
 			rows.rows = NULL;
 		}
 }
-END_TEST
 
-START_TEST(rows_of_nothing_are_none)
+TEST(rows_of_nothing_are_none)
 {
 	ck_assert_int_eq(md_heat_rows_build(&pages, 1, 2, &rows), 0);
 	ck_assert_uint_eq(rows.nr, 0);
 	ck_assert_uint_eq(md_heat_row_of(&rows, 0), SIZE_MAX);
 }
-END_TEST
 
-START_TEST(grid_fits_its_room)
+TEST(grid_fits_its_room)
 {
 	static const uint64_t steps[] = {1, 3, 50};
 
@@ -113,11 +122,10 @@ START_TEST(grid_fits_its_room)
 			rows.rows = NULL;
 		}
 }
-END_TEST
 
-START_TEST(arcs_add_up_what_goes_between_rows)
+TEST(arcs_add_up_what_goes_between_rows)
 {
-	struct md_heat heat = {0};
+	AUTO(md_heat_fini) struct md_heat heat = {0};
 	struct md_heat_arcs arcs;
 
 	page(1);
@@ -137,11 +145,9 @@ START_TEST(arcs_add_up_what_goes_between_rows)
 	ck_assert(md_heat_arcs_share(&arcs, 1) == 11 / 16.0);
 	ck_assert(md_heat_arcs_share(&arcs, 9) == 15 / 16.0);
 	free(arcs.arcs);
-	md_heat_fini(&heat);
 }
-END_TEST
 
-START_TEST(labels_never_overlap)
+TEST(labels_never_overlap)
 {
 	uint32_t seed = 3;
 
@@ -162,9 +168,8 @@ START_TEST(labels_never_overlap)
 		}
 	}
 }
-END_TEST
 
-START_TEST(labels_stay_at_home_where_there_is_room)
+TEST(labels_stay_at_home_where_there_is_room)
 {
 	double y[] = {100, 130, 131, 400};
 
@@ -174,35 +179,3 @@ START_TEST(labels_stay_at_home_where_there_is_room)
 	ck_assert(fabs(y[1] - 120.5) < 1e-9 && fabs(y[2] - 140.5) < 1e-9);
 	ck_assert_uint_eq(md_heat_labels_place(y, 4, 20, 10, 9), 0);
 }
-END_TEST
-
-static void setup(void)
-{
-	pages.nr = 0;
-	rows = (struct md_heat_rows){0};
-}
-
-static void tidy(void)
-{
-	free(rows.rows);
-	rows.rows = NULL;
-}
-
-static Suite *heat_view_suite(void)
-{
-	Suite *suite = suite_create("heat_view");
-	TCase *tcase = tcase_create("heat_view");
-
-	tcase_add_checked_fixture(tcase, setup, tidy);
-	tcase_add_test(tcase, rows_keep_short_gaps_and_compress_long_ones);
-	tcase_add_test(tcase, rows_hold_all_pages_whatever_their_number);
-	tcase_add_test(tcase, rows_of_nothing_are_none);
-	tcase_add_test(tcase, grid_fits_its_room);
-	tcase_add_test(tcase, arcs_add_up_what_goes_between_rows);
-	tcase_add_test(tcase, labels_never_overlap);
-	tcase_add_test(tcase, labels_stay_at_home_where_there_is_room);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(heat_view_suite)

@@ -28,14 +28,15 @@ static uint64_t cost_of(uint32_t call)
 	ck_abort_msg("call %u is not there", call);
 }
 
-START_TEST(callcost_shares_by_how_often_each_calls)
+FIXTURE(NULL, teardown);
+
+TEST(callcost_shares_by_how_often_each_calls)
 {
 	/* main calls a once and b three times; both call leaf: a 10 times, b 30 times. */
 	const uint64_t samples[] = {1, 2, 3, 400};
 	uint32_t m, a, b;
 
-	toy_init(&toy);
-	toy_func(&toy, "main");
+	toy_start(&toy, "main");
 	m = toy_block(&toy, MP_TERM_RET, 1);
 	toy_func(&toy, "a");
 	a = toy_block(&toy, MP_TERM_RET, 10);
@@ -55,16 +56,14 @@ START_TEST(callcost_shares_by_how_often_each_calls)
 	ck_assert_uint_eq(cost_of(0), 10); /* a tenth of a's 2 + 100 */
 	ck_assert_uint_eq(cost_of(1), 10); /* a thirtieth of b's 3 + 300 */
 }
-END_TEST
 
-START_TEST(callcost_takes_cycles_together)
+TEST(callcost_takes_cycles_together)
 {
 	/* main -> even <-> odd -> leaf; calls inside the cycle cost nothing extra. */
 	const uint64_t samples[] = {5, 10, 20, 100};
 	uint32_t m, even, odd;
 
-	toy_init(&toy);
-	toy_func(&toy, "main");
+	toy_start(&toy, "main");
 	m = toy_block(&toy, MP_TERM_RET, 2);
 	toy_func(&toy, "even");
 	even = toy_block(&toy, MP_TERM_RET, 8);
@@ -83,9 +82,8 @@ START_TEST(callcost_takes_cycles_together)
 	ck_assert_uint_eq(cost_of(2), 0);
 	ck_assert_uint_eq(cost_of(3), 100);
 }
-END_TEST
 
-START_TEST(callcost_survives_a_deep_chain_and_itself)
+TEST(callcost_survives_a_deep_chain_and_itself)
 {
 	static uint64_t samples[TOY_MAX];
 	uint32_t nr = TOY_MAX - 2;
@@ -105,35 +103,16 @@ START_TEST(callcost_survives_a_deep_chain_and_itself)
 	ck_assert_uint_eq(cost_of(nr - 2), 1);
 	ck_assert_uint_eq(cost_of(nr - 1), 0);
 }
-END_TEST
 
-START_TEST(callcost_knows_calls_that_lead_nowhere)
+TEST(callcost_knows_calls_that_lead_nowhere)
 {
 	const uint64_t samples[] = {7};
 	uint32_t m;
 
-	toy_init(&toy);
-	toy_func(&toy, "main");
+	toy_start(&toy, "main");
 	m = toy_block(&toy, MP_TERM_RET, 2);
 	toy_call(&toy, m, MP_NONE);
 	toy_finish(&toy);
 	ck_assert_int_eq(md_callcost_init(&cost, &module, samples), 0);
 	ck_assert_uint_eq(cost.nr_calls, 0);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("export_callcost");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, callcost_shares_by_how_often_each_calls);
-	tcase_add_test(tc, callcost_takes_cycles_together);
-	tcase_add_test(tc, callcost_survives_a_deep_chain_and_itself);
-	tcase_add_test(tc, callcost_knows_calls_that_lead_nowhere);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,12 +3,8 @@
  * test_export_formats - text and numbers of each format, for this test program's own code with
  * known counts. Other tests (tests/e2e/stats/export*.sh) check that other tools read them.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "daemon/export/export.h"
@@ -48,7 +44,6 @@ static struct mp_ip_count counts[MAX_COUNTS];
 static size_t nr_counts;
 static struct md_export_module m;
 static struct md_export e;
-static struct mp_err err;
 static uint32_t victim_f, helper_f;
 static char *text;
 static size_t text_size;
@@ -148,7 +143,9 @@ static uint64_t nr_samples(void)
 	return sum;
 }
 
-START_TEST(folded_sums_by_function)
+FIXTURE(setup, teardown);
+
+TEST(folded_sums_by_function)
 {
 	unsigned int a = 0, b = 0;
 	const char *line;
@@ -161,9 +158,8 @@ START_TEST(folded_sums_by_function)
 	ck_assert_uint_eq(a + b, nr_samples());
 	ck_assert_uint_eq(e.nr_written, nr_samples());
 }
-END_TEST
 
-START_TEST(scaled_counts_keep_what_ran_once)
+TEST(scaled_counts_keep_what_ran_once)
 {
 	ck_assert_uint_eq(md_export_scaled(0), 0);
 	ck_assert_uint_eq(md_export_scaled(-1), 0);
@@ -171,7 +167,6 @@ START_TEST(scaled_counts_keep_what_ran_once)
 	ck_assert_uint_eq(md_export_scaled(2), 2 * MD_EXPORT_SCALE);
 	ck_assert_uint_eq(md_export_scaled(1e300), UINT64_C(1) << 62);
 }
-END_TEST
 
 /* Return: the first indirect call in @func. */
 static uint64_t indirect_call(const struct mp_func *func)
@@ -191,7 +186,7 @@ static uint64_t indirect_call(const struct mp_func *func)
 	ck_abort_msg("no indirect call in %s", func->name);
 }
 
-START_TEST(calls_are_those_of_the_code_and_those_that_were_seen)
+TEST(calls_are_those_of_the_code_and_those_that_were_seen)
 {
 	uint32_t through_f = find("through");
 	uint64_t at = indirect_call(&code.cfg->funcs[through_f]);
@@ -199,7 +194,7 @@ START_TEST(calls_are_those_of_the_code_and_those_that_were_seen)
 		{at, code.cfg->funcs[helper_f].vaddr, 640, 0},
 		{at, code.cfg->funcs[helper_f].vaddr + 1, 5, 0}, /* into its middle: no call */
 	};
-	struct md_export_call *calls;
+	AUTO_FREE struct md_export_call *calls = NULL;
 	bool direct = false, indirect = false;
 	double unit;
 	size_t nr;
@@ -224,9 +219,7 @@ START_TEST(calls_are_those_of_the_code_and_those_that_were_seen)
 		indirect = true;
 	}
 	ck_assert(direct && indirect);
-	free(calls);
 }
-END_TEST
 
 /* ---- fdata --------------------------------------------------------------------------------- */
 
@@ -247,7 +240,7 @@ static const char *next_record(const char *p, struct record *r)
 	return strchr(p, '\n') + 1;
 }
 
-START_TEST(fdata_of_samples_is_each_sample)
+TEST(fdata_of_samples_is_each_sample)
 {
 	const struct mp_func *func = &code.cfg->funcs[victim_f];
 	char want[64];
@@ -261,10 +254,9 @@ START_TEST(fdata_of_samples_is_each_sample)
 	ck_assert_uint_eq(e.nr_written, nr_samples());
 	ck_assert_uint_eq(e.nr_skipped, 0);
 }
-END_TEST
 
 /* Flow into each block equals flow out of it, when a reader adds up the records. */
-START_TEST(fdata_inferred_conserves_flow)
+TEST(fdata_inferred_conserves_flow)
 {
 	const struct mp_func *func = &code.cfg->funcs[victim_f];
 	uint64_t *in = calloc(func->size + 1, sizeof(*in)), calls = 0, entries = 0;
@@ -297,9 +289,8 @@ START_TEST(fdata_inferred_conserves_flow)
 	}
 	free(in);
 }
-END_TEST
 
-START_TEST(fdata_seen_is_what_was_seen)
+TEST(fdata_seen_is_what_was_seen)
 {
 	const struct mp_func *func = &code.cfg->funcs[victim_f];
 	const struct mp_call *call = NULL;
@@ -348,9 +339,8 @@ START_TEST(fdata_seen_is_what_was_seen)
 	}
 	ck_assert(branch && called);
 }
-END_TEST
 
-START_TEST(fdata_seen_needs_something_seen)
+TEST(fdata_seen_needs_something_seen)
 {
 	e.branches = MD_BRANCHES_SEEN;
 	ck_assert_int_eq(md_export_fdata.module(&e, &m, &err), -ENODATA);
@@ -361,11 +351,10 @@ START_TEST(fdata_seen_needs_something_seen)
 	e.branches = MD_BRANCHES_NONE;
 	ck_assert(!md_export_fdata.wants_counts(&e, 0));
 }
-END_TEST
 
 /* ---- the others ---------------------------------------------------------------------------- */
 
-START_TEST(autofdo_lists_are_as_long_as_they_say)
+TEST(autofdo_lists_are_as_long_as_they_say)
 {
 	char *p;
 	uint64_t nr, a, b, count;
@@ -394,9 +383,8 @@ START_TEST(autofdo_lists_are_as_long_as_they_say)
 				 3);
 	ck_assert_str_eq(p, "\n");
 }
-END_TEST
 
-START_TEST(callgrind_totals_are_the_sum_of_its_lines)
+TEST(callgrind_totals_are_the_sum_of_its_lines)
 {
 	uint64_t sum = 0, total = 0, a, count;
 	bool after_call = false, calls = false;
@@ -419,9 +407,8 @@ START_TEST(callgrind_totals_are_the_sum_of_its_lines)
 	ck_assert_uint_eq(total, nr_samples());
 	ck_assert_uint_eq(sum, total);
 }
-END_TEST
 
-START_TEST(order_says_each_name_once_to_each_linker)
+TEST(order_says_each_name_once_to_each_linker)
 {
 	const char *at;
 
@@ -432,17 +419,15 @@ START_TEST(order_says_each_name_once_to_each_linker)
 	ck_assert_ptr_nonnull(strstr(text, "victim\n"));
 	ck_assert_ptr_null(strstr(text, "setup\n")); /* it never ran, by the counts */
 }
-END_TEST
 
-START_TEST(order_for_gold_names_sections)
+TEST(order_for_gold_names_sections)
 {
 	e.linker = MD_LINKER_GOLD;
 	export(&md_export_order);
 	ck_assert_ptr_nonnull(strstr(text, ".text.victim\n.text.hot.victim\n"));
 }
-END_TEST
 
-START_TEST(order_for_ld_is_a_script)
+TEST(order_for_ld_is_a_script)
 {
 	e.linker = MD_LINKER_LD;
 	export(&md_export_order);
@@ -450,9 +435,8 @@ START_TEST(order_for_ld_is_a_script)
 	ck_assert_ptr_nonnull(strstr(text, "*(.text.victim) "));
 	ck_assert_ptr_nonnull(strstr(text, "}\nINSERT BEFORE .text;\n"));
 }
-END_TEST
 
-START_TEST(json_is_json_and_complete)
+TEST(json_is_json_and_complete)
 {
 	json_t *root, *mod, *func, *value;
 	json_int_t in_functions = 0, in_addresses = 0;
@@ -484,9 +468,8 @@ START_TEST(json_is_json_and_complete)
 	ck_assert_int_eq(in_functions, (json_int_t)nr_samples());
 	json_decref(root);
 }
-END_TEST
 
-START_TEST(json_says_why_there_is_no_code)
+TEST(json_says_why_there_is_no_code)
 {
 	json_t *root, *mod;
 
@@ -502,7 +485,6 @@ START_TEST(json_says_why_there_is_no_code)
 	ck_assert_uint_eq(json_array_size(json_object_get(mod, "addresses")), nr_counts);
 	json_decref(root);
 }
-END_TEST
 
 /* ---- pprof --------------------------------------------------------------------------------- */
 
@@ -537,7 +519,7 @@ static uint64_t field(const uint8_t **p, const uint8_t *end, const uint8_t **byt
 	return tag >> 3;
 }
 
-START_TEST(pprof_refers_only_to_what_it_holds)
+TEST(pprof_refers_only_to_what_it_holds)
 {
 	static uint8_t raw[1 << 20];
 	uint64_t strings = 0, functions = 0, locations = 0, samples = 0, nanoseconds = 0;
@@ -593,31 +575,3 @@ START_TEST(pprof_refers_only_to_what_it_holds)
 	ck_assert_uint_eq(samples, nr_samples());
 	ck_assert_uint_eq(nanoseconds, nr_samples() * 250000);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("export_formats");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, folded_sums_by_function);
-	tcase_add_test(tc, scaled_counts_keep_what_ran_once);
-	tcase_add_test(tc, calls_are_those_of_the_code_and_those_that_were_seen);
-	tcase_add_test(tc, fdata_of_samples_is_each_sample);
-	tcase_add_test(tc, fdata_inferred_conserves_flow);
-	tcase_add_test(tc, fdata_seen_is_what_was_seen);
-	tcase_add_test(tc, fdata_seen_needs_something_seen);
-	tcase_add_test(tc, autofdo_lists_are_as_long_as_they_say);
-	tcase_add_test(tc, callgrind_totals_are_the_sum_of_its_lines);
-	tcase_add_test(tc, order_says_each_name_once_to_each_linker);
-	tcase_add_test(tc, order_for_gold_names_sections);
-	tcase_add_test(tc, order_for_ld_is_a_script);
-	tcase_add_test(tc, json_is_json_and_complete);
-	tcase_add_test(tc, json_says_why_there_is_no_code);
-	tcase_add_test(tc, pprof_refers_only_to_what_it_holds);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,8 +3,6 @@
  * test_export_protobuf - messages with the bytes that the specification gives, and a gzip
  * stream that zlib can read.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "daemon/export/protobuf.h"
@@ -26,7 +24,9 @@ static void is(const struct md_pb *have, const char *bytes, size_t nr)
 		ck_assert_mem_eq(have->bytes, bytes, nr);
 }
 
-START_TEST(pb_writes_integers_as_varints)
+FIXTURE(NULL, teardown);
+
+TEST(pb_writes_integers_as_varints)
 {
 	md_pb_uint(&pb, 1, 150); /* the specification's example */
 	is(&pb, "\x08\x96\x01", 3);
@@ -35,18 +35,16 @@ START_TEST(pb_writes_integers_as_varints)
 	md_pb_uint(&pb, 16, UINT64_MAX);
 	is(&pb, "\x10\x7f\x80\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 14);
 }
-END_TEST
 
-START_TEST(pb_leaves_out_zero_but_not_an_empty_string)
+TEST(pb_leaves_out_zero_but_not_an_empty_string)
 {
 	md_pb_uint(&pb, 1, 0);
 	is(&pb, "", 0);
 	md_pb_bytes(&pb, 6, "", 0);
 	is(&pb, "\x32\x00", 2);
 }
-END_TEST
 
-START_TEST(pb_nests_messages_and_packs_lists)
+TEST(pb_nests_messages_and_packs_lists)
 {
 	const uint64_t values[] = {3, 270, 86942}; /* the specification's example */
 
@@ -59,22 +57,19 @@ START_TEST(pb_nests_messages_and_packs_lists)
 	md_pb_packed(&pb, 1, (const uint64_t[]){0, 1}, 2);
 	is(&pb, "\x0a\x02\x00\x01", 4);
 }
-END_TEST
 
-START_TEST(pb_grows_with_what_is_put_in)
+TEST(pb_grows_with_what_is_put_in)
 {
-	char *text = malloc(100000);
+	AUTO_FREE char *text = malloc(100000);
 
 	ck_assert_ptr_nonnull(text);
 	memset(text, 'x', 100000);
 	md_pb_bytes(&pb, 1, text, 100000);
 	ck_assert_uint_eq(pb.nr, 1 + 3 + 100000);
 	ck_assert_mem_eq(pb.bytes + 4, text, 100000);
-	free(text);
 }
-END_TEST
 
-START_TEST(gzip_is_read_back_by_zlib)
+TEST(gzip_is_read_back_by_zlib)
 {
 	char name[] = "/tmp/morph-gzip-XXXXXX";
 	int fd = mkstemp(name);
@@ -103,9 +98,8 @@ START_TEST(gzip_is_read_back_by_zlib)
 	ck_assert_int_eq(gzclose(in), Z_OK);
 	remove(name);
 }
-END_TEST
 
-START_TEST(gzip_says_when_the_disk_is_full)
+TEST(gzip_says_when_the_disk_is_full)
 {
 	FILE *out = fopen("/dev/full", "wb");
 	struct md_gzip *gz;
@@ -118,22 +112,3 @@ START_TEST(gzip_says_when_the_disk_is_full)
 	md_gzip_free(NULL);
 	fclose(out);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("export_protobuf");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, pb_writes_integers_as_varints);
-	tcase_add_test(tc, pb_leaves_out_zero_but_not_an_empty_string);
-	tcase_add_test(tc, pb_nests_messages_and_packs_lists);
-	tcase_add_test(tc, pb_grows_with_what_is_put_in);
-	tcase_add_test(tc, gzip_is_read_back_by_zlib);
-	tcase_add_test(tc, gzip_says_when_the_disk_is_full);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,7 +2,6 @@
 /*
  * test_export_symbols - names of functions: numbers of local symbols, aliases, escapes.
  */
-#include <string.h>
 
 #include "daemon/export/export_symbols.h"
 #include "tests/unit/suite.h"
@@ -51,15 +50,16 @@ static const char *name(uint64_t vaddr)
 	return buf;
 }
 
-START_TEST(symbols_number_local_names_by_address)
+FIXTURE(setup, teardown);
+
+TEST(symbols_number_local_names_by_address)
 {
 	/* The data symbol of this name has a lower address, and BOLT counts it too. */
 	ck_assert_str_eq(name(0x1000), "same/2");
 	ck_assert_str_eq(name(0x3000), "same/3");
 }
-END_TEST
 
-START_TEST(symbols_prefer_the_name_that_others_see)
+TEST(symbols_prefer_the_name_that_others_see)
 {
 	size_t nr;
 	const struct md_export_symbol *at = md_export_symbols_at(&symbols, 0x2000, &nr);
@@ -71,9 +71,8 @@ START_TEST(symbols_prefer_the_name_that_others_see)
 	ck_assert_str_eq(at[1].symbol->name, "alias_of");
 	ck_assert_uint_eq(at[0].nr_same, 0);
 }
-END_TEST
 
-START_TEST(symbols_tell_which_names_are_shared)
+TEST(symbols_tell_which_names_are_shared)
 {
 	size_t nr;
 	const struct md_export_symbol *a = md_export_symbols_at(&symbols, 0x1000, &nr);
@@ -86,9 +85,8 @@ START_TEST(symbols_tell_which_names_are_shared)
 	ck_assert_uint_ne(a->name, c->name);
 	ck_assert_uint_lt(c->name, symbols.nr_names);
 }
-END_TEST
 
-START_TEST(symbols_escape_blanks_as_fdata_does)
+TEST(symbols_escape_blanks_as_fdata_does)
 {
 	char small[4];
 
@@ -99,9 +97,8 @@ START_TEST(symbols_escape_blanks_as_fdata_does)
 	 */
 	ck_assert_uint_eq(md_export_symbols_format_bolt(&symbols, 0x4000, small, 4), 7);
 }
-END_TEST
 
-START_TEST(symbols_name_what_has_none)
+TEST(symbols_name_what_has_none)
 {
 	size_t nr = 9;
 
@@ -111,9 +108,8 @@ START_TEST(symbols_name_what_has_none)
 	/* Data symbols are no functions. */
 	ck_assert_ptr_null(md_export_symbols_at(&symbols, 0x100, &nr));
 }
-END_TEST
 
-START_TEST(symbols_of_dynsym_are_unknown_to_bolt)
+TEST(symbols_of_dynsym_are_unknown_to_bolt)
 {
 	size_t nr;
 
@@ -122,22 +118,3 @@ START_TEST(symbols_of_dynsym_are_unknown_to_bolt)
 	ck_assert_ptr_nonnull(md_export_symbols_at(&symbols, 0x6000, &nr));
 	ck_assert_uint_eq(nr, 1);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("export_symbols");
-	TCase *tc = tcase_create("all");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, symbols_number_local_names_by_address);
-	tcase_add_test(tc, symbols_prefer_the_name_that_others_see);
-	tcase_add_test(tc, symbols_tell_which_names_are_shared);
-	tcase_add_test(tc, symbols_escape_blanks_as_fdata_does);
-	tcase_add_test(tc, symbols_name_what_has_none);
-	tcase_add_test(tc, symbols_of_dynsym_are_unknown_to_bolt);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_lease - leases come back from their file, end in time, and a damaged file is refused. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/fleet/rollout/lease.h"
 #include "tests/unit/suite.h"
@@ -49,7 +44,7 @@ static void remove_dir(void)
 	ck_assert_int_eq(rmdir(dir), 0);
 }
 
-START_TEST(lease_is_over_at_its_end_and_when_the_clock_was_set_back)
+TEST(lease_is_over_at_its_end_and_when_the_clock_was_set_back)
 {
 	struct md_lease l = lease("/x", 2000), released = lease("/x", 0);
 
@@ -62,13 +57,11 @@ START_TEST(lease_is_over_at_its_end_and_when_the_clock_was_set_back)
 	ck_assert(!md_lease_is_over(&released, INT64_MAX));
 	ck_assert(!md_lease_is_over(&released, 0));
 }
-END_TEST
 
-START_TEST(leases_come_back_and_are_replaced_by_path)
+TEST(leases_come_back_and_are_replaced_by_path)
 {
 	struct md_lease a = lease("/a \"\\\xc3\xa9", 2000), b = lease("/b", 0);
 	struct md_leases leases;
-	struct mp_err err;
 
 	make_dir();
 	ck_assert_int_eq(md_leases_open(dir, &leases, &err), 0);
@@ -91,13 +84,11 @@ START_TEST(leases_come_back_and_are_replaced_by_path)
 	md_leases_close(&leases);
 	remove_dir();
 }
-END_TEST
 
-START_TEST(lease_of_a_path_that_is_no_text_is_refused)
+TEST(lease_of_a_path_that_is_no_text_is_refused)
 {
 	struct md_lease good = lease("/good", 2000), bad = lease("/\xff\xfe", 2000);
 	struct md_leases leases;
-	struct mp_err err;
 
 	make_dir();
 	ck_assert_int_eq(md_leases_open(dir, &leases, &err), 0);
@@ -110,14 +101,12 @@ START_TEST(lease_of_a_path_that_is_no_text_is_refused)
 	md_leases_close(&leases);
 	remove_dir();
 }
-END_TEST
 
 /* Cut at each byte, and with each byte changed: it is read as leases with sound fields, or refused. */
-START_TEST(damaged_file_is_refused)
+TEST(damaged_file_is_refused)
 {
 	struct md_lease a = lease("/a", 2000);
 	struct md_leases leases;
-	struct mp_err err;
 	char text[2048];
 	size_t size, nr_refused = 0;
 	FILE *f;
@@ -154,32 +143,13 @@ START_TEST(damaged_file_is_refused)
 	ck_assert_uint_gt(nr_refused, size);
 	remove_dir();
 }
-END_TEST
 
-START_TEST(directory_of_others_is_refused)
+TEST(directory_of_others_is_refused)
 {
 	struct md_leases leases;
-	struct mp_err err;
 
 	make_dir();
 	ck_assert_int_eq(chmod(dir, 0777), 0);
 	ck_assert_int_eq(md_leases_open(dir, &leases, &err), -EPERM);
 	ck_assert_int_eq(rmdir(dir), 0);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("lease");
-	TCase *rules = tcase_create("rules");
-
-	tcase_add_test(rules, lease_is_over_at_its_end_and_when_the_clock_was_set_back);
-	tcase_add_test(rules, leases_come_back_and_are_replaced_by_path);
-	tcase_add_test(rules, lease_of_a_path_that_is_no_text_is_refused);
-	tcase_add_test(rules, damaged_file_is_refused);
-	tcase_add_test(rules, directory_of_others_is_refused);
-	suite_add_tcase(s, rules);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_module_key - bytes in hex, keys of modules, and hashed names. */
-#include <errno.h>
-#include <string.h>
 
 #include "daemon/fleet/file_names.h"
 #include "daemon/fleet/module_key.h"
 #include "tests/unit/suite.h"
 
-START_TEST(hex_comes_back)
+TEST(hex_comes_back)
 {
 	uint8_t bytes[MP_BUILD_ID_MAX];
 	char hex[9];
@@ -23,9 +21,8 @@ START_TEST(hex_comes_back)
 	ck_assert_uint_eq(md_build_id_parse("0102", bytes), 2);
 	ck_assert_uint_eq(md_build_id_parse("01", bytes), 0);
 }
-END_TEST
 
-START_TEST(key_of_a_module_comes_back)
+TEST(key_of_a_module_comes_back)
 {
 	struct mp_id id = {.build_id = {9, 8, 7},
 			   .build_id_len = 3,
@@ -43,9 +40,8 @@ START_TEST(key_of_a_module_comes_back)
 	ck_assert_int_eq(md_module_of_key(key, 7, &back), -EINVAL);
 	ck_assert_int_eq(md_module_of_key(key, MD_MODULE_KEY_MAX + 1, &back), -EINVAL);
 }
-END_TEST
 
-START_TEST(name_is_hashed_or_not_sent)
+TEST(name_is_hashed_or_not_sent)
 {
 	struct md_file_names names = {.how = MD_NAMES_HASHED};
 	char one[MD_NAME_SIZE], two[MD_NAME_SIZE], path[4096];
@@ -69,18 +65,3 @@ START_TEST(name_is_hashed_or_not_sent)
 	names.how = MD_NAMES_NONE;
 	ck_assert_ptr_null(md_file_name(&names, "/usr/bin/secret", one));
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("module_key");
-	TCase *tc = tcase_create("bytes");
-
-	tcase_add_test(tc, hex_comes_back);
-	tcase_add_test(tc, key_of_a_module_comes_back);
-	tcase_add_test(tc, name_is_hashed_or_not_sent);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

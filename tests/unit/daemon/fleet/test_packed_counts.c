@@ -5,10 +5,6 @@
  */
 #include "daemon/fleet/packed_counts.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/suite.h"
 
 static struct md_packer packer, unpacker;
@@ -62,7 +58,9 @@ static size_t make(uint32_t seed, uint32_t gap, uint32_t most)
 	}
 }
 
-START_TEST(counts_come_back)
+FIXTURE(NULL, teardown);
+
+TEST(counts_come_back)
 {
 	static const uint32_t gaps[] = {1, 9, 40, 300, 900, 5000};
 	unsigned int nr_packed = 0;
@@ -79,9 +77,8 @@ START_TEST(counts_come_back)
 	}
 	ck_assert_uint_gt(nr_packed, 10);
 }
-END_TEST
 
-START_TEST(packed_counts_of_samples_are_smaller)
+TEST(packed_counts_of_samples_are_smaller)
 {
 	size_t nr = make(7, 60, 3);
 	long size = pack(nr);
@@ -89,9 +86,8 @@ START_TEST(packed_counts_of_samples_are_smaller)
 	ck_assert_int_gt(size, 0);
 	ck_assert_int_lt(size, (long)mp_chunk_encode(0, ips, nr, plain) * 9 / 10);
 }
-END_TEST
 
-START_TEST(the_ends_of_a_chunk_and_the_largest_count_come_back)
+TEST(the_ends_of_a_chunk_and_the_largest_count_come_back)
 {
 	size_t nr = 40;
 	long size;
@@ -106,9 +102,8 @@ START_TEST(the_ends_of_a_chunk_and_the_largest_count_come_back)
 	ips[0].count++;
 	ck_assert_int_eq(pack(nr), 0);
 }
-END_TEST
 
-START_TEST(the_store_s_bytes_are_not_taken_for_packed_ones)
+TEST(the_store_s_bytes_are_not_taken_for_packed_ones)
 {
 	for (uint32_t seed = 0; seed < 40; seed++) {
 		size_t nr = make(seed, 1 + seed * seed, 1 + seed % 45);
@@ -118,7 +113,6 @@ START_TEST(the_store_s_bytes_are_not_taken_for_packed_ones)
 	}
 	ck_assert(!md_counts_are_packed(plain, 0));
 }
-END_TEST
 
 /* Whatever is unpacked is a sound chunk. */
 static void is_sound(size_t nr)
@@ -134,14 +128,14 @@ static void is_sound(size_t nr)
 	}
 }
 
-START_TEST(damaged_bytes_are_refused_or_sound)
+TEST(damaged_bytes_are_refused_or_sound)
 {
 	size_t nr = make(3, 900, 9), nr_unpacked, nr_refused = 0;
 	long size = pack(nr);
 
 	ck_assert_int_gt(size, 0);
 	for (long cut = 0; cut < size; cut++) {
-		uint8_t *bytes = malloc((size_t)cut + 1);
+		AUTO_FREE uint8_t *bytes = malloc((size_t)cut + 1);
 
 		memcpy(bytes, packer.bytes, (size_t)cut);
 		if (cut)
@@ -151,7 +145,6 @@ START_TEST(damaged_bytes_are_refused_or_sound)
 			nr_refused++;
 		else
 			is_sound(nr_unpacked);
-		free(bytes);
 	}
 	for (long bit = 0; bit < 8 * size; bit++) {
 		packer.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -163,24 +156,21 @@ START_TEST(damaged_bytes_are_refused_or_sound)
 	}
 	ck_assert_uint_gt(nr_refused, 0);
 }
-END_TEST
 
-START_TEST(more_bytes_than_the_entries_need_are_refused)
+TEST(more_bytes_than_the_entries_need_are_refused)
 {
 	size_t nr = make(5, 40, 9), nr_unpacked;
 	long size = pack(nr);
-	uint8_t *bytes = calloc(1, (size_t)size + 1);
+	AUTO_FREE uint8_t *bytes = calloc(1, (size_t)size + 1);
 
 	ck_assert_int_gt(size, 0);
 	memcpy(bytes, packer.bytes, (size_t)size - 1);
 	bytes[size] = packer.bytes[size - 1];
 	ck_assert_int_eq(md_counts_unpack(&unpacker, 0, bytes, (size_t)size + 1, &nr_unpacked),
 			 -EBADMSG);
-	free(bytes);
 }
-END_TEST
 
-START_TEST(bytes_that_the_store_does_not_write_are_not_packed)
+TEST(bytes_that_the_store_does_not_write_are_not_packed)
 {
 	size_t nr = make(7, 60, 3), size = mp_chunk_encode(0, ips, nr, plain);
 
@@ -188,23 +178,3 @@ START_TEST(bytes_that_the_store_does_not_write_are_not_packed)
 	ck_assert_int_eq(md_counts_pack(&packer, plain, size), -EBADMSG);
 	ck_assert_int_eq(md_counts_pack(&packer, plain, 0), 0);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("packed_counts");
-	TCase *tc = tcase_create("packed_counts");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, counts_come_back);
-	tcase_add_test(tc, packed_counts_of_samples_are_smaller);
-	tcase_add_test(tc, the_ends_of_a_chunk_and_the_largest_count_come_back);
-	tcase_add_test(tc, the_store_s_bytes_are_not_taken_for_packed_ones);
-	tcase_add_test(tc, damaged_bytes_are_refused_or_sound);
-	tcase_add_test(tc, more_bytes_than_the_entries_need_are_refused);
-	tcase_add_test(tc, bytes_that_the_store_does_not_write_are_not_packed);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,8 +3,6 @@
  * test_pull_sum - sums over hosts: exact without a cap, rounded to the nearest with one, and no row that
  * is not sound counts.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "daemon/fleet/pull/pull_sum.h"
 #include "libprof/store/store_codec.h"
@@ -12,7 +10,6 @@
 
 static struct md_pull_sum *sum;
 static struct md_pull_result result;
-static struct mp_err err;
 static uint8_t bytes[4096];
 
 #define ok(call) ck_assert_msg((call) == 0, "%s: %s", #call, err.msg)
@@ -66,7 +63,9 @@ static int add_of(int32_t host, uint64_t vaddr, uint64_t count)
 	return md_pull_sum_add(sum, &row, &err);
 }
 
-START_TEST(confirmed_sum_has_nothing_that_one_host_invents)
+FIXTURE(NULL, teardown);
+
+TEST(confirmed_sum_has_nothing_that_one_host_invents)
 {
 	ok(md_pull_sum_new(MP_FLEET_COUNTS, NULL, true, &sum, &err));
 	for (int32_t host = 1; host <= 20; host++) {
@@ -89,9 +88,8 @@ START_TEST(confirmed_sum_has_nothing_that_one_host_invents)
 	ck_assert_uint_eq(result.counts[1].count, 800);
 	ck_assert(!result.exact);
 }
-END_TEST
 
-START_TEST(sum_of_hosts_is_exact)
+TEST(sum_of_hosts_is_exact)
 {
 	start(MP_FLEET_COUNTS);
 	for (int host = 0; host < 1000; host++)
@@ -110,9 +108,8 @@ START_TEST(sum_of_hosts_is_exact)
 	ck_assert_uint_eq(result.nr_bad, 1);
 	ck_assert(result.exact);
 }
-END_TEST
 
-START_TEST(sum_is_rounded_once)
+TEST(sum_is_rounded_once)
 {
 	start(MP_FLEET_COUNTS);
 	/* Three thirds of a sample, each rounded down by the server's weight. */
@@ -126,9 +123,8 @@ START_TEST(sum_is_rounded_once)
 	ck_assert_uint_eq(result.counts[1].vaddr, 0x11);
 	ck_assert(!result.exact);
 }
-END_TEST
 
-START_TEST(sum_leaves_out_rows_that_are_not_sound)
+TEST(sum_leaves_out_rows_that_are_not_sound)
 {
 	struct mp_ip_count ips[] = {{0x10, 5}, {0x20, 6}};
 	struct md_pull_row row;
@@ -154,27 +150,24 @@ START_TEST(sum_leaves_out_rows_that_are_not_sound)
 	ck_assert_uint_eq(result.nr_bad, 7);
 	ck_assert_uint_eq(result.total, 11);
 }
-END_TEST
 
-START_TEST(sum_refuses_chunks_out_of_order)
+TEST(sum_refuses_chunks_out_of_order)
 {
 	start(MP_FLEET_COUNTS);
 	ok(add(3, 0x30000, 1, MD_PULL_WHOLE));
 	ck_assert_int_eq(add(2, 0x20000, 1, MD_PULL_WHOLE), -EPROTO);
 	ck_assert_int_eq(add(-1, 0, 1, MD_PULL_WHOLE), -EPROTO);
 }
-END_TEST
 
-START_TEST(sum_beyond_63_bits_is_refused)
+TEST(sum_beyond_63_bits_is_refused)
 {
 	start(MP_FLEET_COUNTS);
 	for (int i = 0; i < 4; i++)
 		ok(add(0, 0x10, INT64_MAX, MD_PULL_WHOLE));
 	ck_assert_int_eq(md_pull_sum_finish(sum, &result, &err), -EOVERFLOW);
 }
-END_TEST
 
-START_TEST(sum_of_two_rows_with_one_overflow_keeps_the_other)
+TEST(sum_of_two_rows_with_one_overflow_keeps_the_other)
 {
 	struct mp_ip_count ips[] = {{0x10, UINT64_MAX}, {0x20, 6}};
 	struct md_pull_row row = row_of(0, ips, 2, MD_PULL_WHOLE);
@@ -187,9 +180,8 @@ START_TEST(sum_of_two_rows_with_one_overflow_keeps_the_other)
 	ck_assert_uint_eq(result.nr_bad, 1);
 	ck_assert_uint_eq(result.total, 2);
 }
-END_TEST
 
-START_TEST(sum_of_transfers_ascends)
+TEST(sum_of_transfers_ascends)
 {
 	struct md_pull_row row = {.last_day = 1, .weight = MD_PULL_WHOLE, .data = bytes};
 	struct mp_edge_count edge = {.count = 3, .mispredicted = 2};
@@ -211,24 +203,3 @@ START_TEST(sum_of_transfers_ascends)
 		ck_assert_uint_eq(result.edges[i].mispredicted, 4);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("pull_sum");
-	TCase *tc = tcase_create("sums");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, confirmed_sum_has_nothing_that_one_host_invents);
-	tcase_add_test(tc, sum_of_hosts_is_exact);
-	tcase_add_test(tc, sum_is_rounded_once);
-	tcase_add_test(tc, sum_leaves_out_rows_that_are_not_sound);
-	tcase_add_test(tc, sum_refuses_chunks_out_of_order);
-	tcase_add_test(tc, sum_beyond_63_bits_is_refused);
-	tcase_add_test(tc, sum_of_two_rows_with_one_overflow_keeps_the_other);
-	tcase_add_test(tc, sum_of_transfers_ascends);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,8 +5,6 @@
  */
 #include "daemon/fleet/pull/pull_tree.h"
 
-#include <string.h>
-
 #include "daemon/fleet/pull/pull_sum.h"
 #include "libprof/base/varint.h"
 #include "libprof/context/context_codec.h"
@@ -16,7 +14,6 @@
 #define PERIOD 250000
 
 static struct md_pull_tree sum;
-static struct mp_err err;
 static uint8_t *bytes;
 static size_t size;
 
@@ -65,9 +62,11 @@ static struct mp_context_tree small_tree(void)
 	return tree;
 }
 
-START_TEST(trees_of_hosts_add_up_exactly)
+FIXTURE(setup, teardown);
+
+TEST(trees_of_hosts_add_up_exactly)
 {
-	struct mp_context_tree tree = small_tree();
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = small_tree();
 	struct md_pull_row row = row_of(&tree, MD_PULL_WHOLE);
 
 	for (int host = 0; host < 100; host++)
@@ -82,11 +81,9 @@ START_TEST(trees_of_hosts_add_up_exactly)
 		ck_assert_uint_eq(sum.sum.nodes[i].self % 100, 0);
 	/* The first step was never new, the others always were. */
 	ck_assert_uint_eq(sum.sum.nodes[sum.sum.nodes[0].first].nr_new, 0);
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(sum_with_weights_is_off_by_less_than_a_sample)
+TEST(sum_with_weights_is_off_by_less_than_a_sample)
 {
 	struct mp_context_tree tree = small_tree(), other = small_tree();
 	struct md_pull_row row = row_of(&tree, 21845); /* a third */
@@ -113,15 +110,14 @@ START_TEST(sum_with_weights_is_off_by_less_than_a_sample)
 	mp_context_tree_fini(&tree);
 	mp_context_tree_fini(&other);
 }
-END_TEST
 
-START_TEST(memory_of_the_sum_is_bounded)
+TEST(memory_of_the_sum_is_bounded)
 {
 	uint64_t total = 0;
 
 	/* Each host has sites, and a module, of its own. */
 	for (uint64_t host = 0; host < 60; host++) {
-		struct mp_context_tree tree;
+		AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 		struct md_pull_row row;
 
 		ck_assert_int_eq(mp_context_tree_init(&tree), 0);
@@ -131,13 +127,11 @@ START_TEST(memory_of_the_sum_is_bounded)
 		total += tree.nodes[0].total;
 		ok(md_pull_tree_add(&sum, &row, &err));
 		ck_assert_uint_lt(sum.sum.nr_nodes, 2 * MD_PULL_NODES_MAX);
-		mp_context_tree_fini(&tree);
 	}
 	ck_assert_uint_eq(sum.nr_bad, 0);
 	ok(md_pull_tree_finish(&sum, &err));
 	ck_assert_uint_eq(sum.sum.nodes[0].total, total);
 }
-END_TEST
 
 /* Adds @row, which may or may not be sound: it counts as a whole or not at all. Return: was it sound? */
 static bool try_row(const struct md_pull_row *row)
@@ -157,9 +151,9 @@ static bool try_row(const struct md_pull_row *row)
 	return false;
 }
 
-START_TEST(row_that_is_not_sound_changes_nothing)
+TEST(row_that_is_not_sound_changes_nothing)
 {
-	struct mp_context_tree tree = small_tree();
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = small_tree();
 	struct md_pull_row good = row_of(&tree, MD_PULL_WHOLE), row = good;
 	size_t nr_bad = 0;
 
@@ -194,11 +188,9 @@ START_TEST(row_that_is_not_sound_changes_nothing)
 	ck_assert_uint_gt(nr_bad, size * 255 / 2);
 	ck_assert(try_row(&good));
 	ok(md_pull_tree_finish(&sum, &err));
-	mp_context_tree_fini(&tree);
 }
-END_TEST
 
-START_TEST(impossible_counts_change_nothing)
+TEST(impossible_counts_change_nothing)
 {
 	struct mp_context_tree tree = small_tree();
 	struct md_pull_row row;
@@ -217,7 +209,6 @@ START_TEST(impossible_counts_change_nothing)
 	ck_assert(!try_row(&row));
 	mp_context_tree_fini(&tree);
 }
-END_TEST
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
@@ -241,7 +232,7 @@ static size_t path_row(uint64_t first, uint64_t last, uint64_t count, uint8_t *o
 	return n;
 }
 
-START_TEST(paths_of_hosts_add_up)
+TEST(paths_of_hosts_add_up)
 {
 	struct md_pull_sum *p;
 	uint8_t data[64];
@@ -282,22 +273,3 @@ START_TEST(paths_of_hosts_add_up)
 	free(paths.paths);
 	md_pull_sum_free(p);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("pull_tree");
-	TCase *tc = tcase_create("pull_tree");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, trees_of_hosts_add_up_exactly);
-	tcase_add_test(tc, sum_with_weights_is_off_by_less_than_a_sample);
-	tcase_add_test(tc, memory_of_the_sum_is_bounded);
-	tcase_add_test(tc, row_that_is_not_sound_changes_nothing);
-	tcase_add_test(tc, impossible_counts_change_nothing);
-	tcase_add_test(tc, paths_of_hosts_add_up);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

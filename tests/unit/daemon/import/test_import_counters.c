@@ -4,11 +4,7 @@
  * blocks, an invented table describes counters, and random walks give their values. Every count
  * of an instruction, a block and an edge must result.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "daemon/import/import.h"
 #include "editor/optimize/optimize.h"
@@ -25,7 +21,6 @@ static char exe[256], out[300], counts_path[2][300];
 static struct mp_elf *elf;
 static struct mp_cfg *cfg;
 static struct mp_map *map;
-static struct mp_err err;
 static struct md_import *import;
 
 static struct mp_edge_table table;
@@ -105,7 +100,7 @@ static void add_func(const struct mp_func *func, uint32_t *number)
 static void make_table(void)
 {
 	size_t max = 2 * (size_t)cfg->nr_blocks + cfg->nr_edges + 1;
-	uint32_t *number = calloc(cfg->nr_blocks + 1, sizeof(*number));
+	AUTO_FREE uint32_t *number = calloc(cfg->nr_blocks + 1, sizeof(*number));
 
 	table.funcs = calloc(cfg->nr_funcs + 1, sizeof(*table.funcs));
 	table.blocks = calloc(cfg->nr_blocks + 1, sizeof(*table.blocks));
@@ -118,7 +113,6 @@ static void make_table(void)
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
 		if (is_moved(&cfg->funcs[f]))
 			add_func(&cfg->funcs[f], number);
-	free(number);
 }
 
 /* ---- what was counted ------------------------------------------------------------------------- */
@@ -173,7 +167,7 @@ static uint32_t root_of(uint32_t *parent, uint32_t v)
 /* Puts counters on edges that close a cycle, and on every tenth of the others. */
 static void put_counters(const struct mp_counted_func *func)
 {
-	uint32_t *parent = calloc(func->nr_blocks + 1, sizeof(*parent));
+	AUTO_FREE uint32_t *parent = calloc(func->nr_blocks + 1, sizeof(*parent));
 
 	for (uint32_t v = 0; v <= func->nr_blocks; v++)
 		parent[v] = v;
@@ -193,7 +187,6 @@ static void put_counters(const struct mp_counted_func *func)
 		edge->spare = from != to;
 		edge->counter = table.nr_counters++;
 	}
-	free(parent);
 }
 
 /* Divides the counts between two files. @hash: of the table. */
@@ -321,7 +314,9 @@ static uint64_t count_at(const struct md_import_module *m, uint64_t vaddr)
 	return count;
 }
 
-START_TEST(counters_give_the_count_of_every_instruction)
+FIXTURE(setup, teardown);
+
+TEST(counters_give_the_count_of_every_instruction)
 {
 	const struct md_import_module *m;
 	uint64_t sum = 0;
@@ -357,7 +352,6 @@ START_TEST(counters_give_the_count_of_every_instruction)
 	ck_assert_uint_eq(import->discrepancy.nr_unequal, 0);
 	ck_assert_uint_gt(import->discrepancy.spare, 0);
 }
-END_TEST
 
 static int compare_vaddr(const void *a, const void *b)
 {
@@ -367,7 +361,7 @@ static int compare_vaddr(const void *a, const void *b)
 }
 
 /* The result as --exact-profile uses it. */
-START_TEST(counters_give_the_count_of_every_edge)
+TEST(counters_give_the_count_of_every_edge)
 {
 	struct mp_counts counts = {0};
 	struct mp_profile *profile;
@@ -413,10 +407,9 @@ START_TEST(counters_give_the_count_of_every_edge)
 	free(counts.edge);
 	mp_profile_free(profile);
 }
-END_TEST
 
 /* Calls have the count of their block, and lead to the original. */
-START_TEST(counters_give_the_count_of_every_direct_call)
+TEST(counters_give_the_count_of_every_direct_call)
 {
 	const struct md_import_module *m;
 	unsigned int nr = 0;
@@ -438,7 +431,6 @@ START_TEST(counters_give_the_count_of_every_direct_call)
 	}
 	ck_assert_uint_gt(nr, 0);
 }
-END_TEST
 
 static void refused(int code, const char *message)
 {
@@ -460,7 +452,7 @@ static void overwrite(off_t off, const void *data, size_t size)
 	close(fd);
 }
 
-START_TEST(counters_of_another_file_are_refused)
+TEST(counters_of_another_file_are_refused)
 {
 	uint64_t hash = mp_edge_table_hash(section, section_size), number;
 	char binary[300];
@@ -522,9 +514,8 @@ START_TEST(counters_of_another_file_are_refused)
 	strcpy(out, binary);
 	refused(0, "");
 }
-END_TEST
 
-START_TEST(counters_files_are_recognised)
+TEST(counters_files_are_recognised)
 {
 	int fd = open(counts_path[0], O_RDONLY | O_CLOEXEC);
 
@@ -536,21 +527,3 @@ START_TEST(counters_files_are_recognised)
 	ck_assert(!mp_counts_file_is(fd));
 	close(fd);
 }
-END_TEST
-
-static Suite *import_counters_suite(void)
-{
-	Suite *suite = suite_create("import_counters");
-	TCase *tc = tcase_create("import_counters");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, counters_give_the_count_of_every_instruction);
-	tcase_add_test(tc, counters_give_the_count_of_every_edge);
-	tcase_add_test(tc, counters_give_the_count_of_every_direct_call);
-	tcase_add_test(tc, counters_of_another_file_are_refused);
-	tcase_add_test(tc, counters_files_are_recognised);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(import_counters_suite)

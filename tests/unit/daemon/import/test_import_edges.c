@@ -4,11 +4,6 @@
  * script's text, callgrind's jumps. Checks which are counted, why others are not, and the lines
  * of errors.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "daemon/import/import.h"
 #include "daemon/import/import_brstack.h"
@@ -17,7 +12,6 @@
 #include "tests/support/tiny_elf.h"
 
 static char path[256];
-static struct mp_err err;
 static struct md_import *import;
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -80,20 +74,10 @@ static void setup(void)
 		symbol("odd name\\x", STB_GLOBAL, STT_FUNC, ODD),
 	};
 	const struct tiny_section sections[] = {
-		{.name = ".text",
-		 .type = SHT_PROGBITS,
-		 .flags = SHF_ALLOC | SHF_EXECINSTR,
-		 .vaddr = TOP,
-		 .data = code,
-		 .size = sizeof(code)},
-		{.name = ".symtab",
-		 .type = SHT_SYMTAB,
-		 .data = symbols,
-		 .size = sizeof(symbols),
-		 .link = 3,
-		 .info = 6,
-		 .entsize = sizeof(Elf64_Sym)},
-		{.name = ".strtab", .type = SHT_STRTAB, .data = names, .size = sizeof(names)},
+		{".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TOP, code, sizeof(code), 0, 0,
+		 0},
+		{".symtab", SHT_SYMTAB, 0, 0, symbols, sizeof(symbols), 3, 6, sizeof(Elf64_Sym)},
+		{".strtab", SHT_STRTAB, 0, 0, names, sizeof(names), 0, 0, 0},
 	};
 	size_t size;
 	uint8_t *bytes = tiny_elf_build(sections, 3, NULL, 0, &size);
@@ -176,7 +160,9 @@ static void refuse(enum format format, const char *content, const char *message)
 
 /* ---- fdata --------------------------------------------------------------------------------- */
 
-START_TEST(fdata_gives_taken_transfers_and_leaves_out_what_fell_through)
+FIXTURE(setup, teardown);
+
+TEST(fdata_gives_taken_transfers_and_leaves_out_what_fell_through)
 {
 	const struct mp_edge_count want[] = {{0x1002, 0x100b, 10, 4},
 					     {0x1004, LEAF_A, 7, 0},
@@ -198,9 +184,8 @@ START_TEST(fdata_gives_taken_transfers_and_leaves_out_what_fell_through)
 	ck_assert_uint_eq(import->transfers.fell, 25);
 	ck_assert_str_eq(import->session.event, "branches");
 }
-END_TEST
 
-START_TEST(fdata_names_local_functions_by_number_file_and_address)
+TEST(fdata_names_local_functions_by_number_file_and_address)
 {
 	static const char *const calls[] = {"leaf/1",
 					    "leaf/a.c/1",
@@ -225,9 +210,8 @@ START_TEST(fdata_names_local_functions_by_number_file_and_address)
 		import = md_import_new();
 	}
 }
-END_TEST
 
-START_TEST(fdata_counts_what_names_nothing_here)
+TEST(fdata_counts_what_names_nothing_here)
 {
 	const struct mp_edge_count want[] = {{0x100d, LEAF_A, 1, 0}};
 
@@ -247,9 +231,8 @@ START_TEST(fdata_counts_what_names_nothing_here)
 	ck_assert_uint_eq(import->transfers.unnamed, 63);
 	ck_assert_uint_eq(import->transfers.outside, 700);
 }
-END_TEST
 
-START_TEST(fdata_believes_nothing_that_the_code_cannot_do)
+TEST(fdata_believes_nothing_that_the_code_cannot_do)
 {
 	ck_assert_int_eq(run(FDATA, "1 top 2 1 top d 0 1\n"    /* jz leads elsewhere */
 				    "1 top 4 1 leaf/2 0 0 2\n" /* so does the call */
@@ -262,9 +245,8 @@ START_TEST(fdata_believes_nothing_that_the_code_cannot_do)
 	expect(NULL, 0);
 	ck_assert_uint_eq(import->transfers.unfit, 127);
 }
-END_TEST
 
-START_TEST(fdata_finds_a_stub_by_the_call_of_it)
+TEST(fdata_finds_a_stub_by_the_call_of_it)
 {
 	const struct mp_edge_count want[] = {{ODD, STUB, 6, 0}};
 
@@ -276,9 +258,8 @@ START_TEST(fdata_finds_a_stub_by_the_call_of_it)
 	expect(want, 1);
 	ck_assert_uint_eq(import->transfers.outside, 8);
 }
-END_TEST
 
-START_TEST(fdata_without_branches_gives_samples)
+TEST(fdata_without_branches_gives_samples)
 {
 	ck_assert_int_eq(run(FDATA, "no_lbr cycles:u: instructions:u:\n"
 				    "1 top 0 3\n"
@@ -294,9 +275,8 @@ START_TEST(fdata_without_branches_gives_samples)
 	ck_assert_uint_eq(import->modules[0].counts[2].vaddr, LEAF_A + 2);
 	ck_assert_str_eq(import->session.event, "cycles");
 }
-END_TEST
 
-START_TEST(fdata_skips_memory_events_and_counts_the_lines)
+TEST(fdata_skips_memory_events_and_counts_the_lines)
 {
 	const struct mp_edge_count want[] = {{0x1002, 0x100b, 1, 0}};
 
@@ -308,9 +288,8 @@ START_TEST(fdata_skips_memory_events_and_counts_the_lines)
 	expect(want, 1);
 	ck_assert_uint_eq(import->transfers.nr_skipped, 2);
 }
-END_TEST
 
-START_TEST(fdata_that_is_torn_is_refused_with_its_line)
+TEST(fdata_that_is_torn_is_refused_with_its_line)
 {
 	refuse(FDATA, "1 top 2 1 top b 0 1\n1 top 2 1 top b 0\n", "FILE:2: no counts");
 	refuse(FDATA, "1 top 2 1 top\n", "FILE:1: not a place");
@@ -333,9 +312,8 @@ START_TEST(fdata_that_is_torn_is_refused_with_its_line)
 				    "1 top 2 1 top b 0 1\n"),
 			 -EOVERFLOW);
 }
-END_TEST
 
-START_TEST(fdata_of_a_file_that_is_none_is_refused_by_name)
+TEST(fdata_of_a_file_that_is_none_is_refused_by_name)
 {
 	struct md_lines lines = {.name = "FILE"};
 
@@ -344,9 +322,8 @@ START_TEST(fdata_of_a_file_that_is_none_is_refused_by_name)
 	ck_assert_int_eq(md_import_fdata(import, &lines, "/etc/passwd", &err), -ENOEXEC);
 	ck_assert_ptr_nonnull(strstr(err.msg, "/etc/passwd"));
 }
-END_TEST
 
-START_TEST(names_prefer_the_global_one_and_count_any_local_symbol)
+TEST(names_prefer_the_global_one_and_count_any_local_symbol)
 {
 	struct mp_symbol symbols[] = {
 		{.vaddr = 0x10, .name = "x", .type = STT_OBJECT, .bind = STB_LOCAL, .shndx = 1},
@@ -378,11 +355,10 @@ START_TEST(names_prefer_the_global_one_and_count_any_local_symbol)
 	ck_assert(!md_symbol_index_find(index, "__BOLT_FDE_FUNCatxyz", &vaddr));
 	md_symbol_index_free(index);
 }
-END_TEST
 
 /* ---- perf ---------------------------------------------------------------------------------- */
 
-START_TEST(brstack_entries_are_read_in_every_form)
+TEST(brstack_entries_are_read_in_every_form)
 {
 	static const char *const forms[] = {" 0x401010/0x401040/M/-/-/0 ",
 					    " 0x401010/0x401040/M/-/-/12/COND/-",
@@ -408,13 +384,12 @@ START_TEST(brstack_entries_are_read_in_every_form)
 	ck_assert_ptr_null(md_brstack_next("0x1(/a/0x2/P/-/-/0", &e));
 	ck_assert_ptr_null(md_brstack_next("0x", &e));
 }
-END_TEST
 
 #define MAPPED                                                                                     \
 	"prog 7/7 1.0: PERF_RECORD_COMM exec: prog:7/7\n"                                          \
 	"prog 7/7 1.1: PERF_RECORD_MMAP2 7/7: [0x7f0000000000(0x2000) @ 0 00:00 0 0]: r-xp %1$s\n"
 
-START_TEST(perf_branch_stacks_become_transfers_beside_the_sample)
+TEST(perf_branch_stacks_become_transfers_beside_the_sample)
 {
 	const struct mp_edge_count want[] = {
 		{0x1002, 0x100b, 2, 1}, {0x1004, LEAF_A, 1, 0}, {0x100d, LEAF_B, 1, 0}};
@@ -437,9 +412,8 @@ START_TEST(perf_branch_stacks_become_transfers_beside_the_sample)
 	ck_assert_uint_eq(import->transfers.outside, 3);
 	ck_assert_uint_eq(import->transfers.unfit, 1);
 }
-END_TEST
 
-START_TEST(perf_branch_stacks_alone_are_no_samples)
+TEST(perf_branch_stacks_alone_are_no_samples)
 {
 	const struct mp_edge_count want[] = {{0x1002, 0x100b, 1, 0}};
 
@@ -452,13 +426,12 @@ START_TEST(perf_branch_stacks_alone_are_no_samples)
 	refuse(PERF, "prog 7/7 1.2: cycles:u:  0x1/0x2/P/-/-/0\n", "has no records of mappings");
 	refuse(PERF, "prog 7/7 1.2: cycles:u:  \n", "FILE:1: no ip");
 }
-END_TEST
 
 /* ---- callgrind ----------------------------------------------------------------------------- */
 
 #define HEADER "positions: instr line\nevents: Ir\nob=(1) %1$s\nfn=(1) top\n"
 
-START_TEST(callgrind_jumps_and_calls_become_transfers)
+TEST(callgrind_jumps_and_calls_become_transfers)
 {
 	const struct mp_edge_count want[] = {{0x1002, 0x100b, 4, 0},
 					     {0x1004, LEAF_A, 3, 0},
@@ -501,9 +474,8 @@ START_TEST(callgrind_jumps_and_calls_become_transfers)
 	ck_assert_uint_eq(import->transfers.fell, 5);
 	ck_assert_uint_eq(import->ledger.attributed, 23);
 }
-END_TEST
 
-START_TEST(callgrind_calls_without_jumps_are_not_taken)
+TEST(callgrind_calls_without_jumps_are_not_taken)
 {
 	ck_assert_int_eq(run_with_path(CALLGRIND, HEADER "0x1004 1 3\n"
 							 "calls=3 0x1020 5\n"
@@ -514,9 +486,8 @@ START_TEST(callgrind_calls_without_jumps_are_not_taken)
 	ck_assert_uint_eq(import->transfers.seen, 0);
 	ck_assert_uint_eq(import->ledger.attributed, 3);
 }
-END_TEST
 
-START_TEST(callgrind_jumps_that_are_torn_are_refused_with_their_line)
+TEST(callgrind_jumps_that_are_torn_are_refused_with_their_line)
 {
 	static const struct {
 		const char *text, *message;
@@ -540,32 +511,3 @@ START_TEST(callgrind_jumps_that_are_torn_are_refused_with_their_line)
 	}
 	refuse(CALLGRIND, "jump=3 +1 *\n", "FILE:1: a transfer before 'positions:'");
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("import_edges");
-	TCase *tc = tcase_create("import_edges");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, fdata_gives_taken_transfers_and_leaves_out_what_fell_through);
-	tcase_add_test(tc, fdata_names_local_functions_by_number_file_and_address);
-	tcase_add_test(tc, fdata_counts_what_names_nothing_here);
-	tcase_add_test(tc, fdata_believes_nothing_that_the_code_cannot_do);
-	tcase_add_test(tc, fdata_finds_a_stub_by_the_call_of_it);
-	tcase_add_test(tc, fdata_without_branches_gives_samples);
-	tcase_add_test(tc, fdata_skips_memory_events_and_counts_the_lines);
-	tcase_add_test(tc, fdata_that_is_torn_is_refused_with_its_line);
-	tcase_add_test(tc, fdata_of_a_file_that_is_none_is_refused_by_name);
-	tcase_add_test(tc, names_prefer_the_global_one_and_count_any_local_symbol);
-	tcase_add_test(tc, brstack_entries_are_read_in_every_form);
-	tcase_add_test(tc, perf_branch_stacks_become_transfers_beside_the_sample);
-	tcase_add_test(tc, perf_branch_stacks_alone_are_no_samples);
-	tcase_add_test(tc, callgrind_jumps_and_calls_become_transfers);
-	tcase_add_test(tc, callgrind_calls_without_jumps_are_not_taken);
-	tcase_add_test(tc, callgrind_jumps_that_are_torn_are_refused_with_their_line);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_import_ways - imported ways of branches: which are counted, and the lines of errors. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "daemon/import/import.h"
 #include "tests/support/tiny_elf.h"
 #include "tests/unit/suite.h"
 
 static char path[256];
-static struct mp_err err;
 static struct md_import *import;
 
 static const uint8_t code[0x10] = {
@@ -24,12 +18,9 @@ static const uint8_t code[0x10] = {
 
 static void setup(void)
 {
-	const struct tiny_section text = {.name = ".text",
-					  .type = SHT_PROGBITS,
-					  .flags = SHF_ALLOC | SHF_EXECINSTR,
-					  .vaddr = 0x1000,
-					  .data = code,
-					  .size = sizeof(code)};
+	const struct tiny_section text = {
+		".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, code, sizeof(code), 0, 0,
+		0};
 	size_t size;
 	uint8_t *bytes = tiny_elf_build(&text, 1, NULL, 0, &size);
 
@@ -59,7 +50,9 @@ static int run(const char *content, const char *binary)
 	return r;
 }
 
-START_TEST(ways_count_at_conditional_branches_and_are_added_up)
+FIXTURE(setup, teardown);
+
+TEST(ways_count_at_conditional_branches_and_are_added_up)
 {
 	const struct md_import_module *m;
 
@@ -80,9 +73,8 @@ START_TEST(ways_count_at_conditional_branches_and_are_added_up)
 	ck_assert_uint_eq(m->ways[1].fell, 0);
 	ck_assert_uint_eq(import->ledger.emitted, 0);
 }
-END_TEST
 
-START_TEST(ways_have_three_numbers_in_each_line)
+TEST(ways_have_three_numbers_in_each_line)
 {
 	static const char *const bad[] = {
 		"1002 3",	   "1002 3 4 5", "x 3 4",   "1002 a 4",
@@ -101,9 +93,8 @@ START_TEST(ways_have_three_numbers_in_each_line)
 		setup();
 	}
 }
-END_TEST
 
-START_TEST(ways_of_another_file_or_too_many_are_refused)
+TEST(ways_of_another_file_or_too_many_are_refused)
 {
 	ck_assert_int_eq(run("1000 3 4\n2000 1 1\n", path), -EBADMSG);
 	ck_assert_msg(strstr(err.msg, "9 ways are at no conditional branch"), "%s", err.msg);
@@ -111,19 +102,3 @@ START_TEST(ways_of_another_file_or_too_many_are_refused)
 	ck_assert_int_eq(run("1002 18446744073709551615 1\n", path), -EOVERFLOW);
 	ck_assert_int_eq(run("1002 3 4\n", "/nonexistent/file"), -ENOENT);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("import_ways");
-	TCase *tc = tcase_create("import_ways");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, ways_count_at_conditional_branches_and_are_added_up);
-	tcase_add_test(tc, ways_have_three_numbers_in_each_line);
-	tcase_add_test(tc, ways_of_another_file_or_too_many_are_refused);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_program - names of programs: paths, commands, file names, packages, build-ids. */
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/machine/program.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
-static char dir[4096], path[8][8192];
+static char path[8][8192];
 
 /* Copies of programs that every machine has; each gets another build by other code bytes. */
 static void copy(const char *from, const char *to)
@@ -23,8 +20,7 @@ static void setup(void)
 {
 	FILE *list;
 
-	snprintf(dir, sizeof(dir), "%s/morph-program.XXXXXX", getenv("TMPDIR") ?: "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	for (int i = 0; i < 4; i++) {
 		static const char *const names[] = {"bin", "lib", "info", "other"};
 
@@ -64,19 +60,11 @@ static void setup(void)
 	fclose(list);
 }
 
-static void teardown(void)
-{
-	char command[8192];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
-}
-
 static int find(const char *name, const struct mp_module *modules, size_t nr, char *out,
 		struct mp_err *err)
 {
 	char bin[8192];
-	struct md_program program;
+	AUTO(md_program_fini) struct md_program program = {0};
 	struct md_program_search search = {
 		.commands = bin, .dpkg_admin = dir, .modules = modules, .nr_modules = nr};
 	int r;
@@ -84,25 +72,24 @@ static int find(const char *name, const struct mp_module *modules, size_t nr, ch
 	snprintf(bin, sizeof(bin), "/no/such/directory:%s/bin", dir);
 	r = md_program_find(&search, name, &program, err);
 	snprintf(out, 8192, "%s%s", r ? "" : program.path, !r && program.gone ? " gone" : "");
-	md_program_fini(&program);
 	return r;
 }
 
 static struct mp_module module_of(char *at)
 {
-	struct md_program program;
+	AUTO(md_program_fini) struct md_program program = {0};
 	struct mp_module module = {.kind = MP_MODULE_FILE, .path = at, .nr_samples = 5};
 
 	ck_assert_int_eq(md_program_read(at, &program, NULL), 0);
 	module.id = program.id;
-	md_program_fini(&program);
 	return module;
 }
 
-START_TEST(program_is_found_by_path_and_command)
+FIXTURE(setup, scratch_remove);
+
+TEST(program_is_found_by_path_and_command)
 {
 	char got[8192];
-	struct mp_err err;
 
 	ck_assert_int_eq(find(path[1], NULL, 0, got, &err), 0);
 	ck_assert_str_eq(got, path[1]);
@@ -115,12 +102,10 @@ START_TEST(program_is_found_by_path_and_command)
 	ck_assert_int_eq(find("nothing-of-this-name", NULL, 0, got, &err), -ENOENT);
 	ck_assert_int_eq(find("", NULL, 0, got, &err), -ENOENT);
 }
-END_TEST
 
-START_TEST(program_is_found_by_package)
+TEST(program_is_found_by_package)
 {
 	char got[8192];
-	struct mp_err err;
 
 	ck_assert_int_eq(find("libone", NULL, 0, got, &err), 0);
 	ck_assert_str_eq(got, path[2]);
@@ -133,13 +118,11 @@ START_TEST(program_is_found_by_package)
 	ck_assert_int_eq(find("package:../info/two-tools", NULL, 0, got, &err), -ENOENT);
 	ck_assert_int_eq(find("package:tool", NULL, 0, got, &err), -ENOENT);
 }
-END_TEST
 
-START_TEST(program_is_found_by_its_name_in_the_store)
+TEST(program_is_found_by_its_name_in_the_store)
 {
 	char gone[] = "/gone/away/old", got[8192];
 	struct mp_module modules[] = {module_of(path[2]), module_of(path[1]), module_of(path[2])};
-	struct mp_err err;
 
 	modules[2].path = gone;
 	ck_assert_int_eq(find("second", modules, 3, got, &err), 0);
@@ -150,13 +133,11 @@ START_TEST(program_is_found_by_its_name_in_the_store)
 	ck_assert_int_eq(find("tool", modules, 3, got, &err), 0);
 	ck_assert_str_eq(got, path[0]);
 }
-END_TEST
 
-START_TEST(program_is_found_by_build_id)
+TEST(program_is_found_by_build_id)
 {
 	struct mp_module modules[] = {module_of(path[1]), module_of(path[2])};
 	char hex[2 * MP_BUILD_ID_MAX + 1], got[8192];
-	struct mp_err err;
 
 	mp_id_format_build_id(&modules[0].id, hex);
 	if (strlen(hex) < 12)
@@ -172,20 +153,3 @@ START_TEST(program_is_found_by_build_id)
 	mp_id_format_build_id(&modules[0].id, hex);
 	ck_assert_int_eq(find(hex, modules, 2, got, &err), -ENOTUNIQ);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("program");
-	TCase *t = tcase_create("names");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, program_is_found_by_path_and_command);
-	tcase_add_test(t, program_is_found_by_package);
-	tcase_add_test(t, program_is_found_by_its_name_in_the_store);
-	tcase_add_test(t, program_is_found_by_build_id);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -13,18 +13,16 @@ static void build(double taken, double fallen)
 {
 	uint32_t a, b, c;
 
-	toy_init(&toy);
-	toy_func(&toy, "f");
+	toy_start(&toy, "f");
 	a = toy_block(&toy, MP_TERM_COND, taken + fallen);
 	b = toy_block(&toy, MP_TERM_FALL, fallen);
 	c = toy_block(&toy, MP_TERM_RET, taken + fallen);
-	toy_edge(&toy, a, b, MP_EDGE_FALL, fallen);
-	toy_edge(&toy, a, c, MP_EDGE_TAKEN, taken);
-	toy_edge(&toy, b, c, MP_EDGE_FALL, fallen);
+	toy_edges(&toy, {a, b, MP_EDGE_FALL, fallen}, {a, c, MP_EDGE_TAKEN, taken},
+		  {b, c, MP_EDGE_FALL, fallen});
 	toy_finish(&toy);
 }
 
-START_TEST(saving_turns_the_likely_way_into_a_fall_through)
+TEST(saving_turns_the_likely_way_into_a_fall_through)
 {
 	struct md_saving s;
 
@@ -35,9 +33,8 @@ START_TEST(saving_turns_the_likely_way_into_a_fall_through)
 	ck_assert_double_eq_tol(s.saved, 1000 * 700 / 8400.0, 1e-6);
 	ck_assert_double_eq_tol(s.movable, 1, 1e-9);
 }
-END_TEST
 
-START_TEST(saving_of_a_good_layout_is_nothing)
+TEST(saving_of_a_good_layout_is_nothing)
 {
 	struct md_saving s;
 
@@ -45,9 +42,8 @@ START_TEST(saving_of_a_good_layout_is_nothing)
 	ck_assert_int_eq(md_saving_compute(&toy.cfg, &toy.counts, NULL, &s), 0);
 	ck_assert_double_eq_tol(s.saved, 0, 1e-9);
 }
-END_TEST
 
-START_TEST(saving_leaves_functions_alone_that_are_not_understood)
+TEST(saving_leaves_functions_alone_that_are_not_understood)
 {
 	struct md_saving s;
 
@@ -58,9 +54,8 @@ START_TEST(saving_leaves_functions_alone_that_are_not_understood)
 	ck_assert_double_eq_tol(s.movable, 0, 1e-9);
 	ck_assert_double_eq_tol(s.left_alone[MP_PROBLEM_UNRESOLVED_JUMP], 1, 1e-9);
 }
-END_TEST
 
-START_TEST(saving_without_executions_is_nothing)
+TEST(saving_without_executions_is_nothing)
 {
 	struct md_saving s;
 
@@ -68,9 +63,8 @@ START_TEST(saving_without_executions_is_nothing)
 	ck_assert_int_eq(md_saving_compute(&toy.cfg, &toy.counts, NULL, &s), 0);
 	ck_assert_double_eq_tol(s.taken + s.saved + s.movable, 0, 1e-9);
 }
-END_TEST
 
-START_TEST(effect_without_audits_is_the_prior_and_uncertain)
+TEST(effect_without_audits_is_the_prior_and_uncertain)
 {
 	struct md_effect e;
 
@@ -80,9 +74,8 @@ START_TEST(effect_without_audits_is_the_prior_and_uncertain)
 	ck_assert_double_eq_tol(e.slope_sd, e.slope, 1e-9);
 	ck_assert(e.spread > 0);
 }
-END_TEST
 
-START_TEST(effect_follows_this_machine_s_audits_and_becomes_certain)
+TEST(effect_follows_this_machine_s_audits_and_becomes_certain)
 {
 	struct md_effect_point points[40];
 	struct md_effect none, some, many;
@@ -97,9 +90,8 @@ START_TEST(effect_follows_this_machine_s_audits_and_becomes_certain)
 	ck_assert_double_eq_tol(many.slope, 0.4, 0.01);
 	ck_assert_uint_eq(many.nr_here, 40);
 }
-END_TEST
 
-START_TEST(effect_of_a_machine_without_gains_goes_to_zero)
+TEST(effect_of_a_machine_without_gains_goes_to_zero)
 {
 	struct md_effect_point points[20];
 	struct md_effect e;
@@ -109,9 +101,8 @@ START_TEST(effect_of_a_machine_without_gains_goes_to_zero)
 	md_effect_fit(points, 20, &e);
 	ck_assert(fabs(e.slope) < 0.02);
 }
-END_TEST
 
-START_TEST(effect_leaves_out_numbers_that_are_none)
+TEST(effect_leaves_out_numbers_that_are_none)
 {
 	const struct md_effect_point point = {NAN, 3};
 	struct md_effect e;
@@ -120,9 +111,8 @@ START_TEST(effect_leaves_out_numbers_that_are_none)
 	ck_assert_uint_eq(e.nr_here, 0);
 	ck_assert(isfinite(e.slope));
 }
-END_TEST
 
-START_TEST(worth_grows_with_share_and_holds_its_interval)
+TEST(worth_grows_with_share_and_holds_its_interval)
 {
 	struct md_saving s = {.movable = 1, .taken = 80, .saved = 30};
 	struct md_effect e;
@@ -136,9 +126,8 @@ START_TEST(worth_grows_with_share_and_holds_its_interval)
 	ck_assert_double_eq_tol(half.most - half.least, (whole.most - whole.least) / 2, 1e-9);
 	ck_assert(half.least < half.gain && half.gain < half.most);
 }
-END_TEST
 
-START_TEST(worth_of_what_cannot_move_is_nothing)
+TEST(worth_of_what_cannot_move_is_nothing)
 {
 	struct md_saving s = {.movable = 0, .taken = 80, .saved = 0};
 	struct md_effect e;
@@ -148,25 +137,3 @@ START_TEST(worth_of_what_cannot_move_is_nothing)
 	w = md_worth_compute(&s, &e, 0.9);
 	ck_assert_double_eq_tol(fabs(w.gain) + fabs(w.least) + fabs(w.most), 0, 1e-9);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("worth");
-	TCase *t = tcase_create("worth");
-
-	tcase_add_test(t, saving_turns_the_likely_way_into_a_fall_through);
-	tcase_add_test(t, saving_of_a_good_layout_is_nothing);
-	tcase_add_test(t, saving_leaves_functions_alone_that_are_not_understood);
-	tcase_add_test(t, saving_without_executions_is_nothing);
-	tcase_add_test(t, effect_without_audits_is_the_prior_and_uncertain);
-	tcase_add_test(t, effect_follows_this_machine_s_audits_and_becomes_certain);
-	tcase_add_test(t, effect_of_a_machine_without_gains_goes_to_zero);
-	tcase_add_test(t, effect_leaves_out_numbers_that_are_none);
-	tcase_add_test(t, worth_grows_with_share_and_holds_its_interval);
-	tcase_add_test(t, worth_of_what_cannot_move_is_nothing);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

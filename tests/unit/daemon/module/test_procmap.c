@@ -36,7 +36,9 @@ static int64_t at(uint32_t tgid, uint32_t exec_id, uint64_t ip)
 	return m ? m->module : 0;
 }
 
-START_TEST(mapping_holds_its_first_and_last_byte_only)
+FIXTURE(setup, teardown);
+
+TEST(mapping_holds_its_first_and_last_byte_only)
 {
 	md_procmap_exec(pm, 1, 0, 1);
 	map(1, 0, 0x1000, 0x3000, 5);
@@ -46,10 +48,9 @@ START_TEST(mapping_holds_its_first_and_last_byte_only)
 	ck_assert_int_eq(at(1, 0, 0x3000), 0);
 	ck_assert_int_eq(at(2, 0, 0x1000), -1);
 }
-END_TEST
 
 /* Compares with a model that has one entry per page. */
-START_TEST(overlays_agree_with_a_page_by_page_model)
+TEST(overlays_agree_with_a_page_by_page_model)
 {
 	uint32_t model[64] = {0}, seed = 12345, i, k, first, nr, module;
 
@@ -71,9 +72,8 @@ START_TEST(overlays_agree_with_a_page_by_page_model)
 		}
 	}
 }
-END_TEST
 
-START_TEST(split_mapping_keeps_its_bias)
+TEST(split_mapping_keeps_its_bias)
 {
 	const struct md_mapping *m;
 
@@ -84,19 +84,17 @@ START_TEST(split_mapping_keeps_its_bias)
 	ck_assert_uint_eq(m->module, 1);
 	ck_assert_uint_eq(0x18010 + m->bias, 0x8010);
 }
-END_TEST
 
-START_TEST(exec_forgets_the_old_program)
+TEST(exec_forgets_the_old_program)
 {
 	md_procmap_exec(pm, 1, 0, 1);
 	map(1, 0, 0x1000, 0x2000, 1);
 	md_procmap_exec(pm, 1, 0, 1);
 	ck_assert_int_eq(at(1, 0, 0x1000), 0);
 }
-END_TEST
 
 /* A producer in the kernel sees the program's mapping before its exec. */
-START_TEST(numbered_mappings_may_come_before_their_exec)
+TEST(numbered_mappings_may_come_before_their_exec)
 {
 	md_procmap_exec(pm, 1, 3, 1);
 	map(1, 3, 0x1000, 0x2000, 1);
@@ -109,10 +107,9 @@ START_TEST(numbered_mappings_may_come_before_their_exec)
 	/* A late sample of the old program finds nothing, instead of the new one's mapping. */
 	ck_assert_int_eq(at(1, 3, 0x5000), -1);
 }
-END_TEST
 
 /* /proc showed the new program before its exec arrived. */
-START_TEST(exec_with_a_known_number_keeps_its_mappings)
+TEST(exec_with_a_known_number_keeps_its_mappings)
 {
 	md_procmap_exec(pm, 1, 4, 3);
 	map(1, 4, 0x5000, 0x6000, 2);
@@ -122,9 +119,8 @@ START_TEST(exec_with_a_known_number_keeps_its_mappings)
 	ck_assert_int_eq(at(1, 5, 0x5000), 0);
 	ck_assert_int_eq(at(1, 4, 0x5000), -1);
 }
-END_TEST
 
-START_TEST(fork_copies_and_then_goes_its_own_way)
+TEST(fork_copies_and_then_goes_its_own_way)
 {
 	md_procmap_exec(pm, 1, 0, 1);
 	map(1, 0, 0x1000, 0x2000, 1);
@@ -137,18 +133,16 @@ START_TEST(fork_copies_and_then_goes_its_own_way)
 	ck_assert_int_eq(at(2, 0, 0x3000), 8);
 	ck_assert_int_eq(at(1, 0, 0x3000), 0);
 }
-END_TEST
 
-START_TEST(fork_of_an_unknown_process_leaves_no_leftover)
+TEST(fork_of_an_unknown_process_leaves_no_leftover)
 {
 	md_procmap_exec(pm, 2, 0, 1);
 	map(2, 0, 0x1000, 0x2000, 1);
 	md_procmap_fork(pm, 2, 99);
 	ck_assert_int_eq(at(2, 0, 0x1000), -1);
 }
-END_TEST
 
-START_TEST(process_ends_with_its_last_thread_and_lingers)
+TEST(process_ends_with_its_last_thread_and_lingers)
 {
 	uint32_t i;
 
@@ -170,9 +164,8 @@ START_TEST(process_ends_with_its_last_thread_and_lingers)
 	ck_assert_int_eq(at(1, 0, 0x1000), -1);
 	ck_assert_uint_le(md_procmap_nr_spaces(pm), 256);
 }
-END_TEST
 
-START_TEST(reused_process_id_is_not_discarded_with_the_old_process)
+TEST(reused_process_id_is_not_discarded_with_the_old_process)
 {
 	uint32_t i;
 
@@ -187,9 +180,8 @@ START_TEST(reused_process_id_is_not_discarded_with_the_old_process)
 	}
 	ck_assert_int_eq(at(1, 0, 0x1000), 3);
 }
-END_TEST
 
-START_TEST(number_of_processes_is_bounded)
+TEST(number_of_processes_is_bounded)
 {
 	uint32_t i;
 
@@ -199,9 +191,8 @@ START_TEST(number_of_processes_is_bounded)
 	ck_assert_int_eq(at(100000, 0, 0), 0); /* the newest are kept */
 	ck_assert_int_eq(at(1, 0, 0), -1);
 }
-END_TEST
 
-START_TEST(page_after_page_of_a_jit_is_one_mapping)
+TEST(page_after_page_of_a_jit_is_one_mapping)
 {
 	struct md_mapping m = {.why = MP_UNATTR_ANONYMOUS};
 	uint64_t page;
@@ -215,14 +206,13 @@ START_TEST(page_after_page_of_a_jit_is_one_mapping)
 	}
 	ck_assert_uint_eq(md_space_find(md_procmap_find(pm, 1, 0), 0)->end, 100000 * 4096);
 }
-END_TEST
 
 static void count_module(void *arg, uint32_t module)
 {
 	((int *)arg)[module]++;
 }
 
-START_TEST(forgetting_leaves_nothing)
+TEST(forgetting_leaves_nothing)
 {
 	int seen[8] = {0};
 
@@ -235,29 +225,3 @@ START_TEST(forgetting_leaves_nothing)
 	ck_assert_int_eq(at(1, 0, 0x1000), -1);
 	ck_assert_uint_eq(md_procmap_nr_spaces(pm), 0);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("procmap");
-	TCase *tc = tcase_create("procmap");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, mapping_holds_its_first_and_last_byte_only);
-	tcase_add_test(tc, overlays_agree_with_a_page_by_page_model);
-	tcase_add_test(tc, split_mapping_keeps_its_bias);
-	tcase_add_test(tc, exec_forgets_the_old_program);
-	tcase_add_test(tc, numbered_mappings_may_come_before_their_exec);
-	tcase_add_test(tc, exec_with_a_known_number_keeps_its_mappings);
-	tcase_add_test(tc, fork_copies_and_then_goes_its_own_way);
-	tcase_add_test(tc, fork_of_an_unknown_process_leaves_no_leftover);
-	tcase_add_test(tc, process_ends_with_its_last_thread_and_lingers);
-	tcase_add_test(tc, reused_process_id_is_not_discarded_with_the_old_process);
-	tcase_add_test(tc, number_of_processes_is_bounded);
-	tcase_add_test(tc, page_after_page_of_a_jit_is_one_mapping);
-	tcase_add_test(tc, forgetting_leaves_nothing);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

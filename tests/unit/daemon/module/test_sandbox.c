@@ -6,17 +6,15 @@
  * This program is also the reader. A file that begins with '!' tells the worker how to
  * misbehave, as if it had compromised the worker. Any other file is read as morphd reads it.
  */
-#include "tests/unit/suite.h"
+#define SUITE_OWN_MAIN
+#include "tests/unit/scratch.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -26,7 +24,6 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "daemon/module/modcache.h"
 #include "daemon/module/modread.h"
@@ -119,11 +116,9 @@ static int work(int fd, uint64_t size, struct md_buf *reply)
 
 /* ---- helpers --------------------------------------------------------------------------------- */
 
-static char dir[64];
 static struct md_sandbox *sandbox;
 static struct md_modcache *mc;
 static struct md_buf reply, lie;
-static struct mp_err err;
 
 static void start_sandbox(uint32_t deadline_ms, size_t reply_max)
 {
@@ -136,24 +131,20 @@ static void start_sandbox(uint32_t deadline_ms, size_t reply_max)
 
 static void setup(void)
 {
-	strcpy(dir, "/tmp/morph-test-sandbox.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	mc = md_modcache_new();
 	start_sandbox(60000, REPLY_MAX);
 }
 
 static void teardown(void)
 {
-	char command[128];
-
 	md_buf_fini(&reply);
 	md_buf_fini(&lie);
 	md_modcache_free(mc);
 	mc = NULL;
 	md_sandbox_close(sandbox);
 	sandbox = NULL;
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	ck_assert_int_eq(system(command), 0);
+	scratch_remove();
 }
 
 static void restart(uint32_t deadline_ms, size_t reply_max)
@@ -164,7 +155,7 @@ static void restart(uint32_t deadline_ms, size_t reply_max)
 
 static const char *write_file(const char *name, const void *bytes, size_t size)
 {
-	static char path[160];
+	static char path[256];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -200,18 +191,9 @@ static int misbehave(char how)
 static uint8_t *make_program(const char *text, const void *note, size_t note_size, size_t *size)
 {
 	const struct tiny_section sections[] = {
-		{.name = ".text",
-		 .type = SHT_PROGBITS,
-		 .flags = SHF_ALLOC | SHF_EXECINSTR,
-		 .vaddr = TEXT,
-		 .data = text,
-		 .size = strlen(text)},
-		{.name = MP_MAP_SECTION,
-		 .type = SHT_NOTE,
-		 .flags = SHF_ALLOC,
-		 .vaddr = TEXT + 0x1000,
-		 .data = note,
-		 .size = note_size},
+		{".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, TEXT, text, strlen(text), 0, 0,
+		 0},
+		{MP_MAP_SECTION, SHT_NOTE, SHF_ALLOC, TEXT + 0x1000, note, note_size, 0, 0, 0},
 	};
 
 	return tiny_elf_build(sections, note ? 2 : 1, NULL, 0, size);
@@ -230,7 +212,7 @@ static const char *write_program(const char *name, const char *text)
 /* Resolves @path like a process's mapping about which nothing else is known. */
 static const struct md_file *resolve(const char *path)
 {
-	struct md_buf buf = {0};
+	AUTO(md_buf_fini) struct md_buf buf = {0};
 	struct morph_mmap *r;
 	struct md_file *file;
 	struct stat st;
@@ -243,7 +225,6 @@ static const struct md_file *resolve(const char *path)
 	r->dev_minor = minor(st.st_dev);
 	r->ino = st.st_ino;
 	ck_assert_int_eq(md_modcache_resolve(mc, r, 0, &file), 0);
-	md_buf_fini(&buf);
 	return file;
 }
 
@@ -301,11 +282,13 @@ static unsigned int nr_open(void)
 
 /* ---- what is read ----------------------------------------------------------------------------- */
 
-START_TEST(sandbox_reads_what_would_be_read_here)
+FIXTURE(setup, teardown);
+
+TEST(sandbox_reads_what_would_be_read_here)
 {
 	static const char *const paths[] = {"/proc/self/exe", "/bin/sh", "/etc/passwd",
 					    "/usr/lib/x86_64-linux-gnu/libc.so.6"};
-	struct md_buf here = {0};
+	AUTO(md_buf_fini) struct md_buf here = {0};
 	struct stat st;
 	size_t i;
 	int fd;
@@ -322,11 +305,9 @@ START_TEST(sandbox_reads_what_would_be_read_here)
 		ck_assert_uint_eq(reply.size, here.size);
 		ck_assert_mem_eq(reply.data, here.data, here.size);
 	}
-	md_buf_fini(&here);
 }
-END_TEST
 
-START_TEST(program_read_in_a_sandbox_is_a_module)
+TEST(program_read_in_a_sandbox_is_a_module)
 {
 	const struct md_file *file = resolve(write_program("prog", "text of it"));
 	const struct md_module *module = module_of(file);
@@ -340,12 +321,11 @@ START_TEST(program_read_in_a_sandbox_is_a_module)
 	ck_assert_ptr_ne(module_of(resolve(write_program("other", "other text"))), module);
 	ck_assert_ptr_null(md_modcache_remark(mc));
 }
-END_TEST
 
-START_TEST(damaged_file_is_unreadable_and_nothing_else_happens)
+TEST_EACH(damaged_file_is_unreadable_and_nothing_else_happens, 6)
 {
 	size_t size;
-	uint8_t *bytes = make_program("text", NULL, 0, &size);
+	AUTO_FREE uint8_t *bytes = make_program("text", NULL, 0, &size);
 	Elf64_Ehdr *ehdr = (void *)bytes;
 	const char *path;
 
@@ -365,11 +345,9 @@ START_TEST(damaged_file_is_unreadable_and_nothing_else_happens)
 	ck_assert_ptr_null(md_modcache_remark(mc));
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->failed, 0);
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->readers, 1);
-	free(bytes);
 }
-END_TEST
 
-START_TEST(many_files_leave_no_process_and_no_descriptor_behind)
+TEST(many_files_leave_no_process_and_no_descriptor_behind)
 {
 	char name[32], text[32];
 	unsigned int before = nr_open(), i;
@@ -388,11 +366,10 @@ START_TEST(many_files_leave_no_process_and_no_descriptor_behind)
 	ck_assert_uint_eq(nr_open(), before);
 	ck_assert_uint_eq(children_of(md_sandbox_pid(sandbox), NULL), 0);
 }
-END_TEST
 
 /* ---- what a worker cannot do -------------------------------------------------------------------- */
 
-START_TEST(forbidden_call_ends_the_worker)
+TEST_EACH(forbidden_call_ends_the_worker, 8)
 {
 	static const char ways[] = "sxokfjMr";
 
@@ -405,9 +382,8 @@ START_TEST(forbidden_call_ends_the_worker)
 	assert_works();
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->readers, 1);
 }
-END_TEST
 
-START_TEST(memory_of_a_worker_is_bounded)
+TEST(memory_of_a_worker_is_bounded)
 {
 	uint64_t got = 2;
 
@@ -417,7 +393,6 @@ START_TEST(memory_of_a_worker_is_bounded)
 	memcpy(&got, reply.data, sizeof(got));
 	ck_assert_uint_eq(got, 0);
 }
-END_TEST
 
 static void status_field(pid_t pid, const char *field, char *out)
 {
@@ -502,7 +477,7 @@ static unsigned int open_in(pid_t pid, char *out, size_t size)
 	return nr;
 }
 
-START_TEST(reader_has_no_rights_and_nothing_of_ours)
+TEST(reader_has_no_rights_and_nothing_of_ours)
 {
 	char name[64], bytes[4096], text[1024];
 	size_t n;
@@ -524,7 +499,6 @@ START_TEST(reader_has_no_rights_and_nothing_of_ours)
 	fclose(f);
 	ck_assert_ptr_null(memmem(bytes, n, "SECRET", 6));
 }
-END_TEST
 
 /* Waits until a worker of @reader is confined and reads its file. Return: its pid. */
 static pid_t await_worker(pid_t reader)
@@ -568,7 +542,7 @@ static void inspect_worker(pid_t reader, const char *path)
 	exit(0);
 }
 
-START_TEST(worker_has_one_file_and_a_pipe)
+TEST(worker_has_one_file_and_a_pipe)
 {
 	const char *path = write_file("wait", "!w......", 8);
 	int status;
@@ -581,11 +555,10 @@ START_TEST(worker_has_one_file_and_a_pipe)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 /* ---- what it does to us ------------------------------------------------------------------------- */
 
-START_TEST(worker_that_dies_costs_its_file_alone)
+TEST(worker_that_dies_costs_its_file_alone)
 {
 	pid_t reader = md_sandbox_pid(sandbox);
 
@@ -595,9 +568,8 @@ START_TEST(worker_that_dies_costs_its_file_alone)
 	assert_works();
 	ck_assert_int_eq(md_sandbox_pid(sandbox), reader);
 }
-END_TEST
 
-START_TEST(worker_that_hangs_is_ended)
+TEST(worker_that_hangs_is_ended)
 {
 	pid_t reader;
 
@@ -614,7 +586,6 @@ START_TEST(worker_that_hangs_is_ended)
 	restart(60000, REPLY_MAX);
 	assert_works();
 }
-END_TEST
 
 /* Return: turns of the worker's loop in a second of CPU time. */
 static uint64_t turns_of_a_second(void)
@@ -627,7 +598,7 @@ static uint64_t turns_of_a_second(void)
 }
 
 /* A second of CPU time takes four seconds beside three others: more than the deadline. */
-START_TEST(worker_that_gets_little_of_the_cpu_is_not_late)
+TEST(worker_that_gets_little_of_the_cpu_is_not_late)
 {
 	struct {
 		char what[8];
@@ -661,9 +632,8 @@ START_TEST(worker_that_gets_little_of_the_cpu_is_not_late)
 	}
 	ck_assert_int_eq(sched_setaffinity(0, sizeof(was), &was), 0);
 }
-END_TEST
 
-START_TEST(after_a_late_file_there_is_a_new_reader)
+TEST(after_a_late_file_there_is_a_new_reader)
 {
 	const struct md_file *file;
 
@@ -677,18 +647,16 @@ START_TEST(after_a_late_file_there_is_a_new_reader)
 	assert_works();
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->readers, 2);
 }
-END_TEST
 
-START_TEST(reader_that_was_killed_is_replaced)
+TEST(reader_that_was_killed_is_replaced)
 {
 	ck_assert_int_eq(kill(md_sandbox_pid(sandbox), SIGKILL), 0);
 	assert_works();
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->readers, 2);
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->failed, 0);
 }
-END_TEST
 
-START_TEST(file_is_read_again_where_its_reader_was_killed)
+TEST(file_is_read_again_where_its_reader_was_killed)
 {
 	const char *path = write_file("wait", "!w......", 8);
 	pid_t reader = md_sandbox_pid(sandbox), pid, worker;
@@ -715,9 +683,8 @@ START_TEST(file_is_read_again_where_its_reader_was_killed)
 	ck_assert_int_eq(status, 0);
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->readers, 2);
 }
-END_TEST
 
-START_TEST(file_is_looked_at_again_where_we_had_no_means_to_read_it)
+TEST(file_is_looked_at_again_where_we_had_no_means_to_read_it)
 {
 	const char *path = write_program("prog", "prog");
 	struct rlimit was, few;
@@ -740,18 +707,16 @@ START_TEST(file_is_looked_at_again_where_we_had_no_means_to_read_it)
 	ck_assert_uint_eq(resolve(path)->why, MP_UNATTR_UNREADABLE);
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->files, 3);
 }
-END_TEST
 
-START_TEST(reply_without_end_is_cut_off)
+TEST(reply_without_end_is_cut_off)
 {
 	ck_assert_int_eq(misbehave('b'), -EFBIG);
 	ck_assert_uint_eq(reply.size, 0);
 	assert_works();
 	ck_assert_uint_eq(md_sandbox_counts(sandbox)->readers, 1);
 }
-END_TEST
 
-START_TEST(reader_goes_when_we_do)
+TEST_EACH(reader_goes_when_we_do, 2)
 {
 	int fds[2], status;
 	pid_t pid, reader;
@@ -780,7 +745,6 @@ START_TEST(reader_goes_when_we_do)
 		usleep(1000);
 	}
 }
-END_TEST
 
 /* ---- lies ------------------------------------------------------------------------------------- */
 
@@ -815,7 +779,7 @@ static struct morph_module_map *add_map(uint32_t nr, uint64_t original_hash)
 /* Resolves a file of 64 KiB whose worker replies with @lie. */
 static const struct md_file *resolve_lie(const char *name)
 {
-	uint8_t *bytes = calloc(1, 1 << 16);
+	AUTO_FREE uint8_t *bytes = calloc(1, 1 << 16);
 	const struct md_file *file;
 	uint32_t nr = (uint32_t)lie.size;
 
@@ -824,7 +788,6 @@ static const struct md_file *resolve_lie(const char *name)
 	memcpy(bytes + 4, &nr, sizeof(nr));
 	memcpy(bytes + PAYLOAD, lie.data, lie.size);
 	file = resolve(write_file(name, bytes, 1 << 16));
-	free(bytes);
 	return file;
 }
 
@@ -850,7 +813,9 @@ static uint8_t *paths_of(uint64_t vaddr, size_t *size)
 	return bytes;
 }
 
-START_TEST(rubbish_is_not_believed)
+#define NR_RUBBISH 31
+
+TEST_EACH(rubbish_is_not_believed, NR_RUBBISH)
 {
 	struct morph_module_paths *paths;
 	struct morph_module_ends *ends;
@@ -945,9 +910,6 @@ START_TEST(rubbish_is_not_believed)
 	ck_assert_ptr_null(md_modcache_kernel(mc));
 	ck_assert_uint_eq(module_of(resolve(write_program("sound", "sound")))->index, 1);
 }
-END_TEST
-
-#define NR_RUBBISH 31
 
 /* A worker lies: its file has @victim's id, and a map that leads elsewhere. */
 static const struct md_file *pretend(const struct mp_id *victim, uint64_t text_size)
@@ -965,7 +927,7 @@ static const struct md_file *pretend(const struct mp_id *victim, uint64_t text_s
 	return resolve_lie("liar");
 }
 
-START_TEST(lie_about_an_id_changes_no_other_file)
+TEST_EACH(lie_about_an_id_changes_no_other_file, 2)
 {
 	const struct md_file *victim, *liar;
 	const struct md_module *v, *l;
@@ -993,9 +955,8 @@ START_TEST(lie_about_an_id_changes_no_other_file)
 	ck_assert_ptr_nonnull(strstr(v->path, "/victim"));
 	ck_assert_ptr_nonnull(l->map);
 }
-END_TEST
 
-START_TEST(lie_about_a_size_changes_no_other_file)
+TEST(lie_about_a_size_changes_no_other_file)
 {
 	const struct md_module *v = module_of(resolve(write_program("victim", "victim")));
 	struct morph_module *m = add_module(1);
@@ -1005,9 +966,8 @@ START_TEST(lie_about_a_size_changes_no_other_file)
 	ck_assert_ptr_ne(module_of(resolve_lie("liar")), v);
 	ck_assert_uint_eq(v->text_size, 0x1006);
 }
-END_TEST
 
-START_TEST(path_in_a_remark_cannot_write_to_a_terminal)
+TEST(path_in_a_remark_cannot_write_to_a_terminal)
 {
 	const char *remark;
 
@@ -1015,9 +975,8 @@ START_TEST(path_in_a_remark_cannot_write_to_a_terminal)
 	remark = md_modcache_remark(mc);
 	ck_assert_ptr_nonnull(strstr(remark, "/a?[2J?b: the process that read it"));
 }
-END_TEST
 
-START_TEST(remarks_come_to_an_end)
+TEST(remarks_come_to_an_end)
 {
 	unsigned int i, nr = 0;
 	char name[32];
@@ -1029,7 +988,6 @@ START_TEST(remarks_come_to_an_end)
 	}
 	ck_assert_uint_eq(nr, 10);
 }
-END_TEST
 
 /* ---- maps --------------------------------------------------------------------------------------- */
 
@@ -1077,7 +1035,7 @@ static const char *write_optimised(const char *name, uint32_t nr_pieces, bool ha
 	return write_numbered(name, nr_pieces, hashed, NULL, 0);
 }
 
-START_TEST(table_of_paths_is_read_with_the_map)
+TEST(table_of_paths_is_read_with_the_map)
 {
 	const struct md_file *one, *copy, *other;
 	uint8_t *bytes, *others;
@@ -1110,9 +1068,8 @@ START_TEST(table_of_paths_is_read_with_the_map)
 	free(bytes);
 	free(others);
 }
-END_TEST
 
-START_TEST(map_counts_only_where_the_hash_covers_it)
+TEST(map_counts_only_where_the_hash_covers_it)
 {
 	const struct md_file *file = resolve(write_optimised("sound", 3, true));
 
@@ -1121,9 +1078,8 @@ START_TEST(map_counts_only_where_the_hash_covers_it)
 	ck_assert_uint_ne(module_of(file)->original, 0);
 	ck_assert_uint_eq(resolve(write_optimised("forged", 3, false))->why, MP_UNATTR_UNREADABLE);
 }
-END_TEST
 
-START_TEST(largest_map_fits_and_all_together_have_a_bound)
+TEST(largest_map_fits_and_all_together_have_a_bound)
 {
 	const struct md_file *file;
 	char name[16];
@@ -1145,13 +1101,12 @@ START_TEST(largest_map_fits_and_all_together_have_a_bound)
 	ck_assert_uint_eq(file->why, MP_UNATTR_UNREADABLE);
 	ck_assert_ptr_nonnull(strstr(md_modcache_remark(mc), "/last: no room"));
 }
-END_TEST
 
 /* A complete reply with random changes is either accepted or refused, without other effects. */
-START_TEST(changed_reply_is_taken_as_a_file_s_or_refused)
+TEST(changed_reply_is_taken_as_a_file_s_or_refused)
 {
 	const uint64_t size = 1 << 20;
-	struct md_buf changed = {0};
+	AUTO(md_buf_fini) struct md_buf changed = {0};
 	unsigned int seed = 1, i, k, nr_taken = 0;
 	const struct md_file *file;
 	struct md_modcache *into;
@@ -1188,9 +1143,7 @@ START_TEST(changed_reply_is_taken_as_a_file_s_or_refused)
 		md_modcache_free(into);
 	}
 	ck_assert_uint_gt(nr_taken, 1000);
-	md_buf_fini(&changed);
 }
-END_TEST
 
 /* ---- where there is none ------------------------------------------------------------------------- */
 
@@ -1213,7 +1166,7 @@ static void deny(int nr, int64_t arg)
 	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-START_TEST(what_stands_in_the_way_of_a_sandbox_is_said)
+TEST_EACH(what_stands_in_the_way_of_a_sandbox_is_said, 6)
 {
 	static const struct {
 		int nr;
@@ -1246,48 +1199,10 @@ START_TEST(what_stands_in_the_way_of_a_sandbox_is_said)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("sandbox");
-	TCase *tc = tcase_create("sandbox");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, sandbox_reads_what_would_be_read_here);
-	tcase_add_test(tc, program_read_in_a_sandbox_is_a_module);
-	tcase_add_loop_test(tc, damaged_file_is_unreadable_and_nothing_else_happens, 0, 6);
-	tcase_add_test(tc, many_files_leave_no_process_and_no_descriptor_behind);
-	tcase_add_loop_test(tc, forbidden_call_ends_the_worker, 0, 8);
-	tcase_add_test(tc, memory_of_a_worker_is_bounded);
-	tcase_add_test(tc, reader_has_no_rights_and_nothing_of_ours);
-	tcase_add_test(tc, worker_has_one_file_and_a_pipe);
-	tcase_add_test(tc, worker_that_dies_costs_its_file_alone);
-	tcase_add_test(tc, worker_that_hangs_is_ended);
-	tcase_add_test(tc, worker_that_gets_little_of_the_cpu_is_not_late);
-	tcase_add_test(tc, after_a_late_file_there_is_a_new_reader);
-	tcase_add_test(tc, reader_that_was_killed_is_replaced);
-	tcase_add_test(tc, file_is_read_again_where_its_reader_was_killed);
-	tcase_add_test(tc, file_is_looked_at_again_where_we_had_no_means_to_read_it);
-	tcase_add_test(tc, reply_without_end_is_cut_off);
-	tcase_add_loop_test(tc, reader_goes_when_we_do, 0, 2);
-	tcase_add_loop_test(tc, rubbish_is_not_believed, 0, NR_RUBBISH);
-	tcase_add_loop_test(tc, lie_about_an_id_changes_no_other_file, 0, 2);
-	tcase_add_test(tc, lie_about_a_size_changes_no_other_file);
-	tcase_add_test(tc, path_in_a_remark_cannot_write_to_a_terminal);
-	tcase_add_test(tc, remarks_come_to_an_end);
-	tcase_add_test(tc, table_of_paths_is_read_with_the_map);
-	tcase_add_test(tc, map_counts_only_where_the_hash_covers_it);
-	tcase_add_test(tc, largest_map_fits_and_all_together_have_a_bound);
-	tcase_add_test(tc, changed_reply_is_taken_as_a_file_s_or_refused);
-	tcase_add_loop_test(tc, what_stands_in_the_way_of_a_sandbox_is_said, 0, 6);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
 
 int main(int argc, char **argv)
 {
 	(void)argc;
 	md_sandbox_reader(argv, MD_SANDBOX_MODULES, work);
-	return morph_suite_run(make_suite);
+	return morph_suite_run();
 }

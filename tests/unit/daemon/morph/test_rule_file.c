@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_rule_file - what is written as a rule is read back as the same, and a person's rule stays. */
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/morph/rule_file.h"
 #include "daemon/policy/policy.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
-static char dir[4096];
+FIXTURE(scratch_make, scratch_remove);
 
-static void setup(void)
-{
-	snprintf(dir, sizeof(dir), "%s/morph-rule.XXXXXX", getenv("TMPDIR") ?: "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void teardown(void)
-{
-	char command[8192];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
-}
-
-START_TEST(rule_is_read_back_as_it_was_written)
+TEST(rule_is_read_back_as_it_was_written)
 {
 	const char *programs[] = {"/usr/bin/perl", "/opt/db/bin/*", "package:gzip"};
 	char *command[] = {"/usr/bin/perl", "-e", "print \"it's\\n\"", "", "#x", NULL};
@@ -35,7 +18,6 @@ START_TEST(rule_is_read_back_as_it_was_written)
 				    .command = command,
 				    .nr_command = 5};
 	struct md_policy policy;
-	struct mp_err err = {""};
 	char file[8192];
 
 	ck_assert_msg(!md_rule_file_write(dir, "mine", &rule, file, sizeof(file), &err), "%s",
@@ -71,9 +53,8 @@ START_TEST(rule_is_read_back_as_it_was_written)
 	*strrchr(file, '/') = '\0';
 	ck_assert_int_eq(rmdir(file), 0);
 }
-END_TEST
 
-START_TEST(rule_of_a_server_has_its_recipe)
+TEST(rule_of_a_server_has_its_recipe)
 {
 	const char *programs[] = {"/opt/db/server"};
 	char *command[] = {"/opt/db/server", "--port", "7000", NULL};
@@ -94,7 +75,6 @@ START_TEST(rule_of_a_server_has_its_recipe)
 					       [MD_RECIPE_STDIN] = "/dev/null"}};
 	struct md_policy policy;
 	struct md_rule *r;
-	struct mp_err err = {""};
 	char file[8192];
 
 	ck_assert_msg(!md_rule_file_write(dir, "db", &rule, file, sizeof(file), &err), "%s",
@@ -120,13 +100,11 @@ START_TEST(rule_of_a_server_has_its_recipe)
 	rule.recipe[MD_RECIPE_CLIENT] = "bench\nmode = adopt";
 	ck_assert_int_eq(md_rule_file_write(dir, "db", &rule, file, sizeof(file), &err), -EINVAL);
 }
-END_TEST
 
-START_TEST(rule_of_a_person_stays)
+TEST(rule_of_a_person_stays)
 {
 	const char *programs[] = {"/usr/bin/perl"};
 	struct md_rule_text rule = {.programs = programs, .nr_programs = 1};
-	struct mp_err err;
 	char file[8192];
 	FILE *out;
 
@@ -138,24 +116,20 @@ START_TEST(rule_of_a_person_stays)
 	ck_assert_int_eq(md_rule_file_write(dir, "hers", &rule, file, sizeof(file), &err), -EEXIST);
 	ck_assert_int_eq(md_rule_file_remove(file, &err), -EPERM);
 }
-END_TEST
 
-START_TEST(rule_with_a_line_break_is_refused)
+TEST(rule_with_a_line_break_is_refused)
 {
 	const char *programs[] = {"/tmp/a\nmode = adopt"};
 	struct md_rule_text rule = {.programs = programs, .nr_programs = 1};
-	struct mp_err err;
 	char file[8192];
 
 	ck_assert_int_eq(md_rule_file_write(dir, "x", &rule, file, sizeof(file), &err), -EINVAL);
 }
-END_TEST
 
-START_TEST(rule_of_a_new_user_makes_the_folder_of_settings)
+TEST(rule_of_a_new_user_makes_the_folder_of_settings)
 {
 	const char *programs[] = {"/usr/bin/perl"};
 	struct md_rule_text rule = {.programs = programs, .nr_programs = 1};
-	struct mp_err err = {""};
 	char config[8192], file[8192];
 
 	snprintf(config, sizeof(config), "%s/.config/morph", dir);
@@ -163,9 +137,8 @@ START_TEST(rule_of_a_new_user_makes_the_folder_of_settings)
 		      err.msg);
 	ck_assert_int_eq(access(file, R_OK), 0);
 }
-END_TEST
 
-START_TEST(rule_gets_a_name_that_is_a_file_name)
+TEST(rule_gets_a_name_that_is_a_file_name)
 {
 	char name[128];
 
@@ -181,22 +154,3 @@ START_TEST(rule_gets_a_name_that_is_a_file_name)
 	ck_assert(!md_rule_name_is_valid(".hidden"));
 	ck_assert(!md_rule_name_is_valid(""));
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("rule_file");
-	TCase *t = tcase_create("rules");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, rule_is_read_back_as_it_was_written);
-	tcase_add_test(t, rule_of_a_server_has_its_recipe);
-	tcase_add_test(t, rule_of_a_person_stays);
-	tcase_add_test(t, rule_with_a_line_break_is_refused);
-	tcase_add_test(t, rule_of_a_new_user_makes_the_folder_of_settings);
-	tcase_add_test(t, rule_gets_a_name_that_is_a_file_name);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

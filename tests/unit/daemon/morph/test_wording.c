@@ -11,23 +11,10 @@ static void gain_is(double ratio, double lowest, double highest, const char *wor
 	ck_assert_str_eq(md_wording_gain(&gain, buf), words);
 }
 
-START_TEST(gain_says_faster_or_slower)
+TEST(gain_says_faster_or_slower)
 {
 	gain_is(0, 0, 0, "not measured");
 	gain_is(1.125, 1.057, 1.153, "12.5 % faster (5.7 to 15.3)");
 	gain_is(0.959, 0.938, 0.98, "4.1 % slower (2.0 to 6.2)");
 	gain_is(0.959, 0, 0, "4.1 % slower");
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("wording");
-	TCase *t = tcase_create("wording");
-
-	tcase_add_test(t, gain_says_faster_or_slower);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

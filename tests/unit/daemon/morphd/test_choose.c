@@ -5,9 +5,6 @@
  */
 #include "daemon/morphd/choose.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "tests/unit/suite.h"
 
 #define PROMISE_PPM 3000 /* 0.3 % */
@@ -33,7 +30,7 @@ static bool is_prime(uint32_t n)
 	return n > 1;
 }
 
-START_TEST(rate_costs_less_than_what_is_promised)
+TEST_EACH(rate_costs_less_than_what_is_promised, sizeof(costs) / sizeof(costs[0]))
 {
 	const struct md_cost *cost = &costs[_i];
 	uint32_t rate = md_choose_rate(cost);
@@ -44,31 +41,28 @@ START_TEST(rate_costs_less_than_what_is_promised)
 	ck_assert_msg(md_choose_share_ppm(cost, rate) < PROMISE_PPM, "%u Hz take %u ppm", rate,
 		      md_choose_share_ppm(cost, rate));
 }
-END_TEST
 
 /*
  * The rate is not lower than necessary: twice the rate would exceed the promise, unless out of
  * bounds.
  */
-START_TEST(rate_uses_most_of_what_is_promised)
+TEST(rate_uses_most_of_what_is_promised)
 {
 	const struct md_cost cost = {15000, 1500, 500000, 0};
 	uint32_t rate = md_choose_rate(&cost);
 
 	ck_assert_uint_gt(md_choose_share_ppm(&cost, rate), PROMISE_PPM * 7 / 10);
 }
-END_TEST
 
-START_TEST(rate_has_a_floor_where_samples_are_dear)
+TEST(rate_has_a_floor_where_samples_are_dear)
 {
 	const struct md_cost dear = {10000000, 0, 0, 0}, busy = {15000, 1500, 900000000, 0};
 
 	ck_assert_uint_eq(md_choose_rate(&dear), 11);
 	ck_assert_uint_eq(md_choose_rate(&busy), 11);
 }
-END_TEST
 
-START_TEST(rate_falls_when_the_cost_rises)
+TEST(rate_falls_when_the_cost_rises)
 {
 	struct md_cost cost = {500, 1500, 100000, 0};
 	uint32_t before = md_choose_rate(&cost), rate;
@@ -79,9 +73,8 @@ START_TEST(rate_falls_when_the_cost_rises)
 		before = rate;
 	}
 }
-END_TEST
 
-START_TEST(share_is_of_samples_and_of_waking)
+TEST(share_is_of_samples_and_of_waking)
 {
 	const struct md_cost cost = {14000, 1000, 500000, 0};
 
@@ -89,9 +82,8 @@ START_TEST(share_is_of_samples_and_of_waking)
 	ck_assert_uint_eq(md_choose_share_ppm(&cost, 100), 2000);
 	ck_assert_uint_eq(md_choose_share_ppm(&cost, 0), 500);
 }
-END_TEST
 
-START_TEST(ways_of_branches_are_part_of_the_budget)
+TEST(ways_of_branches_are_part_of_the_budget)
 {
 	const struct md_cost alone = {13000, 500, 500000, 0}, with = {13000, 500, 500000, 400000},
 			     dear = {0, 0, 0, 2400000};
@@ -101,9 +93,8 @@ START_TEST(ways_of_branches_are_part_of_the_budget)
 	ck_assert_uint_eq(md_choose_share_ppm(&with, 109), 2371);
 	ck_assert_uint_eq(md_choose_rate(&dear), 11);
 }
-END_TEST
 
-START_TEST(reasons_name_the_rate_and_the_cost)
+TEST(reasons_name_the_rate_and_the_cost)
 {
 	const struct md_cost cost = {14000, 1000, 500000, 0}, with = {14000, 1000, 500000, 400000};
 	char text[200];
@@ -117,7 +108,6 @@ START_TEST(reasons_name_the_rate_and_the_cost)
 		text,
 		"100 Hz, 0.24 % of each CPU: a sample costs 15.0 us, ways of branches 0.04 %");
 }
-END_TEST
 
 /* ---- a source that does nothing, or fails --------------------------------------------------- */
 
@@ -167,11 +157,10 @@ static struct fake make_fake(uint64_t nr)
 	};
 }
 
-START_TEST(measuring_switches_on_and_off_in_turn)
+TEST(measuring_switches_on_and_off_in_turn)
 {
 	struct fake f = make_fake(100000);
 	struct md_cost cost;
-	struct mp_err err;
 
 	ck_assert_int_eq(md_choose_measure(&f.source, false, &cost, &err), 0);
 	ck_assert_uint_eq(cost.ways_ns, 0);
@@ -181,49 +170,22 @@ START_TEST(measuring_switches_on_and_off_in_turn)
 	/* Samples without cost: at most a thousandth of the time. */
 	ck_assert_uint_le(cost.interrupt_ns, 1000);
 }
-END_TEST
 
-START_TEST(measuring_says_that_no_samples_came)
+TEST(measuring_says_that_no_samples_came)
 {
 	struct fake f = make_fake(0);
 	struct md_cost cost;
-	struct mp_err err;
 
 	ck_assert_int_eq(md_choose_measure(&f.source, false, &cost, &err), -ENODATA);
 	ck_assert_str_eq(err.msg, "no samples arrived");
 }
-END_TEST
 
-START_TEST(measuring_passes_on_what_went_wrong)
+TEST(measuring_passes_on_what_went_wrong)
 {
 	struct fake f = make_fake(100);
 	struct md_cost cost;
-	struct mp_err err;
 
 	f.pause_fails = true;
 	ck_assert_int_eq(md_choose_measure(&f.source, false, &cost, &err), -EIO);
 	ck_assert_str_eq(err.msg, "broken");
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("choose");
-	TCase *tc = tcase_create("choose");
-
-	tcase_add_loop_test(tc, rate_costs_less_than_what_is_promised, 0,
-			    sizeof(costs) / sizeof(costs[0]));
-	tcase_add_test(tc, rate_uses_most_of_what_is_promised);
-	tcase_add_test(tc, rate_has_a_floor_where_samples_are_dear);
-	tcase_add_test(tc, rate_falls_when_the_cost_rises);
-	tcase_add_test(tc, share_is_of_samples_and_of_waking);
-	tcase_add_test(tc, ways_of_branches_are_part_of_the_budget);
-	tcase_add_test(tc, reasons_name_the_rate_and_the_cost);
-	tcase_add_test(tc, measuring_switches_on_and_off_in_turn);
-	tcase_add_test(tc, measuring_says_that_no_samples_came);
-	tcase_add_test(tc, measuring_passes_on_what_went_wrong);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

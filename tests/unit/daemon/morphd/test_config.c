@@ -3,12 +3,7 @@
  * test_config - morphd.conf(5): accepted settings, and the messages for refused ones; and the
  * watchdog's times.
  */
-#include "tests/unit/suite.h"
-
-#include <errno.h>
-#include <stdint.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/files.h"
 
 #include "daemon/morphd/config.h"
 #include "kmod/uapi/morph_abi.h"
@@ -33,18 +28,13 @@ static void teardown(void)
 
 static int read_bytes(const char *text, size_t size, struct md_config *out, struct mp_err *err)
 {
-	FILE *f = fopen(path, "w");
-
-	ck_assert_ptr_nonnull(f);
-	ck_assert_uint_eq(fwrite(text, 1, size, f), size);
-	ck_assert_int_eq(fclose(f), 0);
+	write_file(path, text, size);
 	*err = (struct mp_err){{0}};
 	return md_config_read(path, out, err);
 }
 
 static void takes(const char *text, struct md_config *out)
 {
-	struct mp_err err;
 	int ret = read_bytes(text, strlen(text), out, &err);
 
 	ck_assert_msg(!ret, "%s: %s", text, err.msg);
@@ -55,7 +45,6 @@ static void refuses_bytes(const char *text, size_t size, const char *message)
 {
 	struct md_config before, out;
 	char whole[512];
-	struct mp_err err;
 
 	memset(&before, 0x5a, sizeof(before));
 	out = before;
@@ -70,7 +59,9 @@ static void refuses(const char *text, const char *message)
 	refuses_bytes(text, strlen(text), message);
 }
 
-START_TEST(empty_file_gives_the_defaults)
+FIXTURE(setup, teardown);
+
+TEST(empty_file_gives_the_defaults)
 {
 	struct md_config defaults, config;
 	const char *const nothing[] = {"", "\n\n", "# only\n  # this", " \t\r\n#rate = 7\r\n"};
@@ -89,9 +80,8 @@ START_TEST(empty_file_gives_the_defaults)
 		ck_assert_mem_eq(&config, &defaults, sizeof(config));
 	}
 }
-END_TEST
 
-START_TEST(every_key_is_taken)
+TEST(every_key_is_taken)
 {
 	struct md_config c;
 
@@ -121,9 +111,8 @@ START_TEST(every_key_is_taken)
 	ck_assert_uint_eq(c.rate_hz, 0);
 	ck_assert(!c.no_kernel);
 }
-END_TEST
 
-START_TEST(wrong_line_is_refused_with_its_number)
+TEST(wrong_line_is_refused_with_its_number)
 {
 	refuses("rate = 5\n\ncolour = blue\n",
 		":3: colour: no such key; the keys are source, rate, interval, no-kernel, database, registers and stacks");
@@ -147,14 +136,12 @@ START_TEST(wrong_line_is_refused_with_its_number)
 	refuses("database = morph.db\n", ":1: database: the path must begin with /");
 	refuses_bytes("\n\nra\0te = 5\n", 12, ":3: not text");
 }
-END_TEST
 
-START_TEST(overlong_names_and_files_are_refused)
+TEST(overlong_names_and_files_are_refused)
 {
 	size_t size = 70000, len;
-	char *text = malloc(size);
+	AUTO_FREE char *text = malloc(size);
 	struct md_config config;
-	struct mp_err err;
 
 	ck_assert_ptr_nonnull(text);
 	memset(text, '#', size);
@@ -166,14 +153,11 @@ START_TEST(overlong_names_and_files_are_refused)
 	ck_assert_ptr_nonnull(strstr(err.msg, ": the name is too long"));
 	ck_assert_int_eq(read_bytes(text, len + 4095, &config, &err), 0);
 	ck_assert_uint_eq(strlen(config.database), 4095);
-	free(text);
 }
-END_TEST
 
-START_TEST(unreadable_file_is_named)
+TEST(unreadable_file_is_named)
 {
 	struct md_config config;
-	struct mp_err err = {{0}};
 
 	ck_assert_int_eq(md_config_read("/no/such", &config, &err), -ENOENT);
 	ck_assert_str_eq(err.msg, "/no/such: No such file or directory");
@@ -182,9 +166,8 @@ START_TEST(unreadable_file_is_named)
 	/* A file without end and without lines. */
 	ck_assert_int_eq(md_config_read("/dev/zero", &config, &err), -EINVAL);
 }
-END_TEST
 
-START_TEST(what_is_given_wins)
+TEST(what_is_given_wins)
 {
 	struct md_config file, line;
 
@@ -206,9 +189,8 @@ START_TEST(what_is_given_wins)
 	ck_assert(!file.no_kernel);
 	ck_assert_str_eq(file.database, "y");
 }
-END_TEST
 
-START_TEST(interval_alone_keeps_the_source)
+TEST(interval_alone_keeps_the_source)
 {
 	struct md_config a, b;
 
@@ -224,9 +206,10 @@ START_TEST(interval_alone_keeps_the_source)
 	takes("rate = 7\nno-kernel = yes\n", &b);
 	ck_assert(md_config_needs_source(&a, &b));
 }
-END_TEST
 
-START_TEST(life_is_signed_at_half_the_time)
+FIXTURE(NULL, NULL);
+
+TEST(life_is_signed_at_half_the_time)
 {
 	struct md_watchdog w;
 
@@ -241,9 +224,8 @@ START_TEST(life_is_signed_at_half_the_time)
 	ck_assert(md_watchdog_is_due(&w, 60000000000));
 	ck_assert(!md_watchdog_is_due(&w, 60000000001));
 }
-END_TEST
 
-START_TEST(nobody_waits_for_a_sign_of_life)
+TEST(nobody_waits_for_a_sign_of_life)
 {
 	static const char *const wrong[] = {"", "0", "-1", "x", "1x", " 1", "99999999999999999999"};
 	struct md_watchdog w;
@@ -269,26 +251,3 @@ START_TEST(nobody_waits_for_a_sign_of_life)
 	md_watchdog_init(&w);
 	ck_assert(md_watchdog_is_due(&w, UINT64_MAX / 2));
 }
-END_TEST
-
-static Suite *config_suite(void)
-{
-	Suite *s = suite_create("config");
-	TCase *file = tcase_create("file"), *watchdog = tcase_create("watchdog");
-
-	tcase_add_checked_fixture(file, setup, teardown);
-	tcase_add_test(file, empty_file_gives_the_defaults);
-	tcase_add_test(file, every_key_is_taken);
-	tcase_add_test(file, wrong_line_is_refused_with_its_number);
-	tcase_add_test(file, overlong_names_and_files_are_refused);
-	tcase_add_test(file, unreadable_file_is_named);
-	tcase_add_test(file, what_is_given_wins);
-	tcase_add_test(file, interval_alone_keeps_the_source);
-	suite_add_tcase(s, file);
-	tcase_add_test(watchdog, life_is_signed_at_half_the_time);
-	tcase_add_test(watchdog, nobody_waits_for_a_sign_of_life);
-	suite_add_tcase(s, watchdog);
-	return s;
-}
-
-MORPH_SUITE_MAIN(config_suite)

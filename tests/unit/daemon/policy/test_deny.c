@@ -2,9 +2,7 @@
 /* test_deny - files that are left alone whatever a rule says, and the reason. */
 #include "tests/unit/suite.h"
 
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/policy/deny.h"
 
@@ -38,7 +36,7 @@ static const struct {
 	{"/opt/secret/a/b", "excluded by /opt/secret/* in /etc/morph/morph.conf"},
 };
 
-START_TEST(deny_knows_paths)
+TEST_EACH(deny_knows_paths, sizeof(paths) / sizeof(paths[0]))
 {
 	char why[600] = "";
 	bool denied = md_deny_path(&policy, paths[_i].path, why, sizeof(why));
@@ -47,7 +45,6 @@ START_TEST(deny_knows_paths)
 	if (denied)
 		ck_assert_msg(strstr(why, paths[_i].why), "%s: %s", paths[_i].path, why);
 }
-END_TEST
 
 static void denies(const char *path, const char *want)
 {
@@ -57,7 +54,7 @@ static void denies(const char *path, const char *want)
 	ck_assert_msg(strstr(why, want), "%s", why);
 }
 
-START_TEST(deny_looks_at_the_file)
+TEST(deny_looks_at_the_file)
 {
 	char path[] = "/tmp/morph-deny-XXXXXX", link[64], why[600];
 	int fd = mkstemp(path);
@@ -79,17 +76,3 @@ START_TEST(deny_looks_at_the_file)
 	denies(path, "cannot be read");
 	denies("/tmp", "not a regular file");
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("deny");
-	TCase *tc = tcase_create("deny");
-
-	tcase_add_loop_test(tc, deny_knows_paths, 0, (int)(sizeof(paths) / sizeof(paths[0])));
-	tcase_add_test(tc, deny_looks_at_the_file);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

@@ -3,54 +3,36 @@
  * test_policy - morph.conf(5) and rules: accepted settings, the line of each error, files that
  * others can write, which rule a file has, and commands as words.
  */
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
+#include "tests/unit/scratch.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/policy/policy.h"
 #include "daemon/policy/words.h"
 
-static char dir[64];
-static struct mp_err err;
-
 static void setup(void)
 {
-	char path[128];
+	char path[256];
 
-	strcpy(dir, "/tmp/morph-policy-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(path, sizeof(path), "%s/watch.d", dir);
 	ck_assert_int_eq(mkdir(path, 0755), 0);
 	err.msg[0] = 0;
 }
 
-static void teardown(void)
+static void put_bytes(const char *name, const char *text, size_t size)
 {
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
-}
-
-static void write_bytes(const char *name, const char *text, size_t size)
-{
-	char path[128];
-	FILE *f;
+	char path[256];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "w");
-	ck_assert_ptr_nonnull(f);
-	ck_assert_uint_eq(fwrite(text, 1, size, f), size);
-	ck_assert_int_eq(fclose(f), 0);
+	write_file(path, text, size);
 	ck_assert_int_eq(chmod(path, 0644), 0);
 }
 
-static void write_text(const char *name, const char *text)
+static void put_text(const char *name, const char *text)
 {
-	write_bytes(name, text, strlen(text));
+	put_bytes(name, text, strlen(text));
 }
 
 static struct md_policy read_policy(void)
@@ -72,10 +54,12 @@ static void refuses(int code, const char *message)
 	ck_assert_msg(!strncmp(err.msg, want, strlen(want)), "'%s', not '%s'", err.msg, want);
 }
 
-START_TEST(policy_without_files_advises)
+FIXTURE(setup, scratch_remove);
+
+TEST(policy_without_files_advises)
 {
-	struct md_policy policy;
-	char none[128];
+	AUTO(md_policy_fini) struct md_policy policy = {0};
+	char none[256];
 
 	snprintf(none, sizeof(none), "%s/none", dir);
 	ck_assert_int_eq(md_policy_read(none, &policy, &err), 0);
@@ -84,20 +68,18 @@ START_TEST(policy_without_files_advises)
 	ck_assert_uint_eq(policy.nr_rules, 0);
 	ck_assert_ptr_null(md_policy_rule(&policy, "/usr/bin/perl"));
 	ck_assert_int_eq(md_policy_mode_of(&policy, NULL), MD_POLICY_ADVISE);
-	md_policy_fini(&policy);
 }
-END_TEST
 
-START_TEST(policy_lets_a_program_time_itself_only_if_the_rule_says_so)
+TEST(policy_lets_a_program_time_itself_only_if_the_rule_says_so)
 {
 	struct md_policy policy;
 	const struct md_rule *rule;
 
-	write_text("watch.d/a.conf", "program = /a\nmode = adopt\naudit = in-process\n");
-	write_text("watch.d/b.conf",
-		   "program = /b\nmode = adopt\naudit = in-process\ninstrument = yes\n");
-	write_text("watch.d/c.conf",
-		   "program = /c\nmode = advise\naudit = in-process\ninstrument = yes\n");
+	put_text("watch.d/a.conf", "program = /a\nmode = adopt\naudit = in-process\n");
+	put_text("watch.d/b.conf",
+		 "program = /b\nmode = adopt\naudit = in-process\ninstrument = yes\n");
+	put_text("watch.d/c.conf",
+		 "program = /c\nmode = advise\naudit = in-process\ninstrument = yes\n");
 	policy = read_policy();
 	rule = md_policy_rule(&policy, "/a");
 	ck_assert(!md_policy_may_instrument(&policy, rule));
@@ -105,32 +87,31 @@ START_TEST(policy_lets_a_program_time_itself_only_if_the_rule_says_so)
 	ck_assert(!md_policy_may_instrument(&policy, md_policy_rule(&policy, "/c")));
 	ck_assert(!md_policy_may_instrument(&policy, NULL));
 	md_policy_fini(&policy);
-	write_text("watch.d/d.conf", "program = /d\naudit = none\ninstrument = yes\n");
+	put_text("watch.d/d.conf", "program = /d\naudit = none\ninstrument = yes\n");
 	refuses(EINVAL, "watch.d/d.conf:3: instrument needs audit = in-process");
-	write_text("watch.d/d.conf",
-		   "program = /d\naudit = in-process\ninstrument = yes\ntrain = /d\n");
+	put_text("watch.d/d.conf",
+		 "program = /d\naudit = in-process\ninstrument = yes\ntrain = /d\n");
 	refuses(EINVAL, "watch.d/d.conf:4: an audit with instrument uses samples alone");
 }
-END_TEST
 
-START_TEST(policy_reads_every_key)
+TEST(policy_reads_every_key)
 {
-	struct md_policy policy;
+	AUTO(md_policy_fini) struct md_policy policy = {0};
 	const struct md_rule *rule;
 
-	write_text("morph.conf", "# comment\n\n mode = adopt\nshare= 3.5 %\nexclude = /a/*\n"
-				 "exclude = /b\nmin-samples = 500\ncpu-time = 2h\ndisk = 512M\n"
-				 "audit-time = 5m\npressure = 20%\nload = 0.75\nbattery = yes\n"
-				 "busy = 50\nprobation = 2d\nretry = 90s\nretention = 60d\n"
-				 "worse = 5%\ncoredumps = /tmp\n");
-	write_text("watch.d/db.conf",
-		   "program = /usr/lib/postgresql/*/bin/postgres\nprogram = /opt/pg\n"
-		   "package = nginx  libc++1\nmode = advise\ntrain = /bin/x 'a b' \"c d\" e\\ f\n"
-		   "audit = server\ncommand = /bin/server -D data\nclient = ab -n 1 | tail\n"
-		   "ready = tcp:80\nsetup = one\nprepare = two\nteardown = three\n"
-		   "metric = /(x)/\nbetter = lower\nrequests = /r(.)/\nfilter = sort\n"
-		   "stdin = /dev/zero\nuser = root\ndirectory = /tmp\nunit = nginx@a.service\n"
-		   "audit-time = 10\n");
+	put_text("morph.conf", "# comment\n\n mode = adopt\nshare= 3.5 %\nexclude = /a/*\n"
+			       "exclude = /b\nmin-samples = 500\ncpu-time = 2h\ndisk = 512M\n"
+			       "audit-time = 5m\npressure = 20%\nload = 0.75\nbattery = yes\n"
+			       "busy = 50\nprobation = 2d\nretry = 90s\nretention = 60d\n"
+			       "worse = 5%\ncoredumps = /tmp\n");
+	put_text("watch.d/db.conf",
+		 "program = /usr/lib/postgresql/*/bin/postgres\nprogram = /opt/pg\n"
+		 "package = nginx  libc++1\nmode = advise\ntrain = /bin/x 'a b' \"c d\" e\\ f\n"
+		 "audit = server\ncommand = /bin/server -D data\nclient = ab -n 1 | tail\n"
+		 "ready = tcp:80\nsetup = one\nprepare = two\nteardown = three\n"
+		 "metric = /(x)/\nbetter = lower\nrequests = /r(.)/\nfilter = sort\n"
+		 "stdin = /dev/zero\nuser = root\ndirectory = /tmp\nunit = nginx@a.service\n"
+		 "audit-time = 10\n");
 	policy = read_policy();
 	ck_assert_int_eq(policy.mode, MD_POLICY_ADOPT);
 	ck_assert_double_eq(policy.share, 0.035);
@@ -165,18 +146,16 @@ START_TEST(policy_reads_every_key)
 	ck_assert_double_eq(rule->audit_s, 10);
 	ck_assert_ptr_eq(md_policy_rule(&policy, "/usr/lib/postgresql/15/bin/postgres"), rule);
 	ck_assert_ptr_null(md_policy_rule(&policy, "/usr/bin/postgres"));
-	md_policy_fini(&policy);
 }
-END_TEST
 
-START_TEST(policy_takes_rules_in_the_order_of_their_names)
+TEST(policy_takes_rules_in_the_order_of_their_names)
 {
-	struct md_policy policy;
+	AUTO(md_policy_fini) struct md_policy policy = {0};
 
-	write_text("watch.d/20.conf", "program = /usr/bin/*\nmode = adopt\n");
-	write_text("watch.d/10.conf", "program = /usr/bin/perl\ntrain = /bin/true\n");
-	write_text("watch.d/30.conf.dpkg-new", "nonsense");
-	write_text("watch.d/.40.conf", "nonsense");
+	put_text("watch.d/20.conf", "program = /usr/bin/*\nmode = adopt\n");
+	put_text("watch.d/10.conf", "program = /usr/bin/perl\ntrain = /bin/true\n");
+	put_text("watch.d/30.conf.dpkg-new", "nonsense");
+	put_text("watch.d/.40.conf", "nonsense");
 	policy = read_policy();
 	ck_assert_uint_eq(policy.nr_rules, 2);
 	ck_assert_str_eq(md_policy_rule(&policy, "/usr/bin/perl")->name, "10");
@@ -185,28 +164,26 @@ START_TEST(policy_takes_rules_in_the_order_of_their_names)
 	ck_assert_int_eq(policy.rules[1].audit, MD_AUDIT_NONE);
 	ck_assert_int_eq(md_policy_mode_of(&policy, &policy.rules[0]), MD_POLICY_ADVISE);
 	ck_assert_int_eq(md_policy_mode_of(&policy, &policy.rules[1]), MD_POLICY_ADOPT);
-	md_policy_fini(&policy);
 }
-END_TEST
 
-START_TEST(policy_finds_the_files_of_packages)
+TEST(policy_finds_the_files_of_packages)
 {
-	struct md_policy policy;
-	char info[128];
+	AUTO(md_policy_fini) struct md_policy policy = {0};
+	char info[256];
 
-	write_text("watch.d/x.conf", "package = tcl perl-base\n");
+	put_text("watch.d/x.conf", "package = tcl perl-base\n");
 	if (access("/usr/bin/dpkg-query", X_OK))
 		MORPH_SKIP("there is no dpkg-query");
-	write_text("status",
-		   "Package: tcl\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\n"
-		   "Multi-Arch: same\nMaintainer: x <x>\nDescription: x\n\n"
-		   "Package: perl-base\nStatus: install ok installed\nVersion: 1\n"
-		   "Architecture: amd64\nMaintainer: x <x>\nDescription: x\n");
+	put_text("status",
+		 "Package: tcl\nStatus: install ok installed\nVersion: 1\nArchitecture: amd64\n"
+		 "Multi-Arch: same\nMaintainer: x <x>\nDescription: x\n\n"
+		 "Package: perl-base\nStatus: install ok installed\nVersion: 1\n"
+		 "Architecture: amd64\nMaintainer: x <x>\nDescription: x\n");
 	snprintf(info, sizeof(info), "%s/info", dir);
 	ck_assert_int_eq(mkdir(info, 0755), 0);
-	write_text("info/format", "1\n");
-	write_text("info/tcl:amd64.list", "/.\n/usr/lib/libtcl.so\n");
-	write_text("info/perl-base.list", "/bin/perl\n/usr/share/doc/a b\n");
+	put_text("info/format", "1\n");
+	put_text("info/tcl:amd64.list", "/.\n/usr/lib/libtcl.so\n");
+	put_text("info/perl-base.list", "/bin/perl\n/usr/share/doc/a b\n");
 	policy = read_policy();
 	policy.dpkg_admin = strdup(dir);
 	ck_assert_ptr_nonnull(md_policy_rule(&policy, "/usr/lib/libtcl.so"));
@@ -214,9 +191,7 @@ START_TEST(policy_finds_the_files_of_packages)
 	ck_assert_ptr_nonnull(md_policy_rule(&policy, "/usr/share/doc/a b"));
 	ck_assert_ptr_null(md_policy_rule(&policy, "/usr/lib/libtcl"));
 	ck_assert_ptr_null(md_policy_rule(&policy, "/usr"));
-	md_policy_fini(&policy);
 }
-END_TEST
 
 static const struct {
 	const char *name, *text, *message;
@@ -268,30 +243,28 @@ static const struct {
 	{"watch.d/a.conf", "program = /x\nbetter = more\n", "watch.d/a.conf:2: better is neither"},
 };
 
-START_TEST(policy_names_file_and_line_of_an_error)
+TEST_EACH(policy_names_file_and_line_of_an_error, sizeof(errors) / sizeof(errors[0]))
 {
-	write_text(errors[_i].name, errors[_i].text);
+	put_text(errors[_i].name, errors[_i].text);
 	refuses(EINVAL, errors[_i].message);
 }
-END_TEST
 
-START_TEST(policy_refuses_files_that_are_no_text)
+TEST(policy_refuses_files_that_are_no_text)
 {
 	static char large[70000];
 
-	write_bytes("morph.conf", "mode = adopt\nx\0y\n", 17);
+	put_bytes("morph.conf", "mode = adopt\nx\0y\n", 17);
 	refuses(EINVAL, "morph.conf:2: not text");
 	memset(large, '#', sizeof(large));
-	write_bytes("morph.conf", large, sizeof(large));
+	put_bytes("morph.conf", large, sizeof(large));
 	refuses(EINVAL, "morph.conf: too long");
 }
-END_TEST
 
-START_TEST(policy_refuses_files_that_others_can_write)
+TEST(policy_refuses_files_that_others_can_write)
 {
-	char path[128];
+	char path[256];
 
-	write_text("watch.d/a.conf", "program = /x\n");
+	put_text("watch.d/a.conf", "program = /x\n");
 	snprintf(path, sizeof(path), "%s/watch.d/a.conf", dir);
 	ck_assert_int_eq(chmod(path, 0666), 0);
 	refuses(EPERM, "watch.d/a.conf: other users can write it");
@@ -308,11 +281,10 @@ START_TEST(policy_refuses_files_that_others_can_write)
 		refuses(EPERM, "watch.d/a.conf: belongs to another user");
 	}
 }
-END_TEST
 
-START_TEST(policy_does_not_wait_at_a_fifo_or_read_a_directory)
+TEST(policy_does_not_wait_at_a_fifo_or_read_a_directory)
 {
-	char path[128];
+	char path[256];
 
 	snprintf(path, sizeof(path), "%s/watch.d/a.conf", dir);
 	ck_assert_int_eq(mkfifo(path, 0644), 0);
@@ -321,26 +293,3 @@ START_TEST(policy_does_not_wait_at_a_fifo_or_read_a_directory)
 	ck_assert_int_eq(mkdir(path, 0755), 0);
 	refuses(EINVAL, "watch.d/a.conf: not a regular file");
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("policy");
-	TCase *tc = tcase_create("policy");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, policy_without_files_advises);
-	tcase_add_test(tc, policy_reads_every_key);
-	tcase_add_test(tc, policy_lets_a_program_time_itself_only_if_the_rule_says_so);
-	tcase_add_test(tc, policy_takes_rules_in_the_order_of_their_names);
-	tcase_add_test(tc, policy_finds_the_files_of_packages);
-	tcase_add_loop_test(tc, policy_names_file_and_line_of_an_error, 0,
-			    (int)(sizeof(errors) / sizeof(errors[0])));
-	tcase_add_test(tc, policy_refuses_files_that_are_no_text);
-	tcase_add_test(tc, policy_refuses_files_that_others_can_write);
-	tcase_add_test(tc, policy_does_not_wait_at_a_fifo_or_read_a_directory);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

@@ -2,11 +2,8 @@
 /* test_record - records and recordings: they are read back as written, or reported as damaged. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/source/perf_decode.h"
 #include "daemon/record/recfile.h"
@@ -41,9 +38,9 @@ static struct morph_samples *add_samples(struct md_buf *buf, uint32_t tgid, uint
 	return s;
 }
 
-START_TEST(record_walk_returns_what_was_added)
+TEST(record_walk_returns_what_was_added)
 {
-	struct md_buf buf = {0};
+	AUTO(md_buf_fini) struct md_buf buf = {0};
 	struct morph_record *record;
 	struct morph_mmap *mmap;
 	size_t pos = 0;
@@ -63,13 +60,11 @@ START_TEST(record_walk_returns_what_was_added)
 	ck_assert_int_eq(md_record_next(buf.data, buf.size, &pos, &record), 0);
 	ck_assert_uint_eq(md_record_emitted(record), 11);
 	ck_assert_int_eq(md_record_next(buf.data, buf.size, &pos, &record), -ENODATA);
-	md_buf_fini(&buf);
 }
-END_TEST
 
-START_TEST(record_of_unknown_type_is_skipped_by_its_size)
+TEST(record_of_unknown_type_is_skipped_by_its_size)
 {
-	struct md_buf buf = {0};
+	AUTO(md_buf_fini) struct md_buf buf = {0};
 	struct morph_record *record;
 	size_t pos = 0;
 
@@ -79,14 +74,12 @@ START_TEST(record_of_unknown_type_is_skipped_by_its_size)
 	ck_assert_uint_eq(record->type, 999);
 	ck_assert_int_eq(md_record_next(buf.data, buf.size, &pos, &record), 0);
 	ck_assert_uint_eq(record->type, MORPH_REC_SAMPLES);
-	md_buf_fini(&buf);
 }
-END_TEST
 
 /* Each case makes one record that must be refused. */
-START_TEST(record_that_does_not_fit_is_refused)
+TEST_EACH(record_that_does_not_fit_is_refused, 16)
 {
-	struct md_buf buf = {0};
+	AUTO(md_buf_fini) struct md_buf buf = {0};
 	struct morph_record *record;
 	struct morph_module_unwind *unwind;
 	struct morph_module_paths *paths;
@@ -154,9 +147,7 @@ START_TEST(record_that_does_not_fit_is_refused)
 	}
 	ck_assert_int_eq(md_record_next(buf.data, buf.size, &pos, &record), -EBADMSG);
 	ck_assert_uint_eq(pos, 0);
-	md_buf_fini(&buf);
 }
-END_TEST
 
 /* 40 chunks with one record of 8,000 samples each. */
 #define NR_CHUNKS 40
@@ -216,7 +207,9 @@ static uint64_t read_recording(uint64_t *torn, bool *damaged, bool *whole)
 	return nr;
 }
 
-START_TEST(recording_reads_back_whole)
+FIXTURE(make_path, remove_path);
+
+TEST(recording_reads_back_whole)
 {
 	struct md_recreader *reader;
 	bool damaged, whole;
@@ -233,9 +226,8 @@ START_TEST(recording_reads_back_whole)
 	ck_assert_int_eq(md_recreader_info(reader)->start_s, 1700000000);
 	md_recreader_close(reader);
 }
-END_TEST
 
-START_TEST(recording_whose_writer_was_killed_keeps_its_chunks)
+TEST(recording_whose_writer_was_killed_keeps_its_chunks)
 {
 	bool damaged, whole;
 	uint64_t torn;
@@ -246,10 +238,9 @@ START_TEST(recording_whose_writer_was_killed_keeps_its_chunks)
 	ck_assert(!damaged);
 	ck_assert(!whole);
 }
-END_TEST
 
 /* Cut anywhere behind the header: only the chunks before the cut count, and each once. */
-START_TEST(truncated_recording_keeps_what_came_before)
+TEST(truncated_recording_keeps_what_came_before)
 {
 	const size_t chunk =
 		sizeof(struct md_chunk_header) + sizeof(struct morph_samples) + PER_CHUNK * 8;
@@ -279,9 +270,8 @@ START_TEST(truncated_recording_keeps_what_came_before)
 		ck_assert(damaged == ((cuts[i] - head) % chunk != 0));
 	}
 }
-END_TEST
 
-START_TEST(flipped_bit_costs_one_chunk_and_is_counted)
+TEST(flipped_bit_costs_one_chunk_and_is_counted)
 {
 	const size_t chunk =
 		sizeof(struct md_chunk_header) + sizeof(struct morph_samples) + PER_CHUNK * 8;
@@ -307,9 +297,8 @@ START_TEST(flipped_bit_costs_one_chunk_and_is_counted)
 		ck_assert_uint_eq(nr + torn, NR_CHUNKS * PER_CHUNK);
 	}
 }
-END_TEST
 
-START_TEST(file_that_is_no_recording_is_refused_by_name)
+TEST_EACH(file_that_is_no_recording_is_refused_by_name, 3)
 {
 	static const struct {
 		const char *bytes;
@@ -321,7 +310,6 @@ START_TEST(file_that_is_no_recording_is_refused_by_name)
 		{"MORPHREC", 8, "cut off in its header"},
 	};
 	struct md_recreader *reader;
-	struct mp_err err;
 	int fd, ret;
 
 	fd = open(path, O_WRONLY | O_TRUNC);
@@ -332,12 +320,10 @@ START_TEST(file_that_is_no_recording_is_refused_by_name)
 	ck_assert_ptr_nonnull(strstr(err.msg, path));
 	ck_assert_ptr_nonnull(strstr(err.msg, cases[_i].message));
 }
-END_TEST
 
-START_TEST(recording_of_a_later_major_version_is_refused)
+TEST(recording_of_a_later_major_version_is_refused)
 {
 	struct md_recreader *reader;
-	struct mp_err err;
 	uint16_t major = MORPH_ABI_MAJOR + 1;
 	int fd;
 
@@ -348,7 +334,6 @@ START_TEST(recording_of_a_later_major_version_is_refused)
 	ck_assert_int_eq(md_recreader_open(path, &reader, &err), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(err.msg, "record format 2."));
 }
-END_TEST
 
 /* ---- perf's records, made by hand ---------------------------------------------------------- */
 
@@ -376,9 +361,11 @@ static void decode_sample_at(struct md_perf_decoder *d, uint32_t ring, uint32_t 
 	md_perf_decode(d, ring, &p.header);
 }
 
-START_TEST(decoder_gathers_samples_of_a_thread_and_drops_idle)
+FIXTURE(NULL, NULL);
+
+TEST(decoder_gathers_samples_of_a_thread_and_drops_idle)
 {
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	struct morph_record *record;
 	size_t pos = 0;
 
@@ -397,15 +384,13 @@ START_TEST(decoder_gathers_samples_of_a_thread_and_drops_idle)
 	ck_assert_int_eq(md_record_next(d.out.data, d.out.size, &pos, &record), 0);
 	ck_assert_uint_eq(((struct morph_task *)record)->tgid, 6);
 	ck_assert_int_eq(md_record_next(d.out.data, d.out.size, &pos, &record), -ENODATA);
-	md_perf_decoder_fini(&d);
 }
-END_TEST
 
-START_TEST(decoder_closes_a_batch_before_the_process_changes)
+TEST(decoder_closes_a_batch_before_the_process_changes)
 {
 	struct perf_bytes exec = {
 		.header = {.type = PERF_RECORD_COMM, .misc = PERF_RECORD_MISC_COMM_EXEC}};
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	struct morph_record *record;
 	const uint16_t expected[] = {MORPH_REC_SAMPLES, MORPH_REC_EXEC, MORPH_REC_COMM,
 				     MORPH_REC_SAMPLES};
@@ -427,13 +412,11 @@ START_TEST(decoder_closes_a_batch_before_the_process_changes)
 		if (record->type == MORPH_REC_COMM)
 			ck_assert_str_eq(((struct morph_comm *)record)->comm, "new");
 	}
-	md_perf_decoder_fini(&d);
 }
-END_TEST
 
-START_TEST(decoder_names_no_process_while_mappings_are_looked_up)
+TEST(decoder_names_no_process_while_mappings_are_looked_up)
 {
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	struct morph_record *record;
 	const uint32_t expected[] = {5, UINT32_MAX, 5};
 	size_t pos = 0, i;
@@ -453,14 +436,12 @@ START_TEST(decoder_names_no_process_while_mappings_are_looked_up)
 		ck_assert_uint_eq(md_record_emitted(record), 1);
 	}
 	ck_assert_int_eq(md_record_next(d.out.data, d.out.size, &pos, &record), -ENODATA);
-	md_perf_decoder_fini(&d);
 }
-END_TEST
 
-START_TEST(decoder_counts_what_the_ring_lost_and_asks_for_a_new_look)
+TEST(decoder_counts_what_the_ring_lost_and_asks_for_a_new_look)
 {
 	struct perf_bytes lost = {.header = {.type = PERF_RECORD_LOST, .size = 8 + 16 + 24}};
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	struct morph_record *record;
 	size_t pos = 0;
 
@@ -471,14 +452,12 @@ START_TEST(decoder_counts_what_the_ring_lost_and_asks_for_a_new_look)
 	ck_assert_uint_eq(md_record_emitted(record), 42);
 	ck_assert_uint_eq(((struct morph_lost *)record)->flags, MORPH_LOST_STATE);
 	ck_assert(d.lost_events);
-	md_perf_decoder_fini(&d);
 }
-END_TEST
 
-START_TEST(decoder_keeps_mappings_if_only_samples_were_lost)
+TEST(decoder_keeps_mappings_if_only_samples_were_lost)
 {
 	struct perf_bytes lost = {.header = {.type = PERF_RECORD_LOST, .size = 8 + 16 + 24}};
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	struct morph_record *record;
 	size_t pos = 0;
 
@@ -496,14 +475,12 @@ START_TEST(decoder_keeps_mappings_if_only_samples_were_lost)
 	ck_assert_uint_eq(md_record_emitted(record), 0);
 	ck_assert_uint_eq(((struct morph_lost *)record)->flags, MORPH_LOST_STATE);
 	ck_assert(d.lost_events);
-	md_perf_decoder_fini(&d);
 }
-END_TEST
 
-START_TEST(decoder_estimates_throttled_samples)
+TEST(decoder_estimates_throttled_samples)
 {
 	struct perf_bytes p = {.header = {.type = PERF_RECORD_THROTTLE, .size = 8 + 24 + 24}};
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	struct morph_record *record;
 	size_t pos = 0;
 
@@ -517,13 +494,11 @@ START_TEST(decoder_estimates_throttled_samples)
 	ck_assert_uint_eq(record->type, MORPH_REC_LOST);
 	ck_assert_uint_eq(md_record_emitted(record), 2000);
 	ck_assert_uint_eq(((struct morph_lost *)record)->why, MORPH_LOST_THROTTLED);
-	md_perf_decoder_fini(&d);
 }
-END_TEST
 
-START_TEST(decoder_keeps_branch_stacks)
+TEST(decoder_keeps_branch_stacks)
 {
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	struct morph_record *record;
 	struct morph_branches *b;
 	size_t pos = 0;
@@ -537,9 +512,7 @@ START_TEST(decoder_keeps_branch_stacks)
 	ck_assert_uint_eq(md_branches_nr(b), 16);
 	ck_assert_uint_eq(b->branches[15].from, 0x100f);
 	ck_assert_uint_eq(b->branches[15].to, 0x200f);
-	md_perf_decoder_fini(&d);
 }
-END_TEST
 
 /* As perf writes them: after the branch stack, the ABI and then the registers in perf's order. */
 static void decode_registers_at(struct md_perf_decoder *d, uint32_t tid, uint64_t ip, uint64_t time,
@@ -577,9 +550,9 @@ static const struct morph_registers *next_registers(struct md_perf_decoder *d, s
 	return NULL;
 }
 
-START_TEST(decoder_keeps_the_registers_of_user_code)
+TEST_EACH(decoder_keeps_the_registers_of_user_code, 2)
 {
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	const struct morph_registers *r;
 	struct morph_record *record;
 	size_t pos = 0;
@@ -615,13 +588,11 @@ START_TEST(decoder_keeps_the_registers_of_user_code)
 	ck_assert_uint_eq(r->task.tgid, 6);
 	ck_assert_uint_eq(md_registers_nr(r), 1);
 	ck_assert_ptr_null(next_registers(&d, &pos));
-	md_perf_decoder_fini(&d);
 }
-END_TEST
 
-START_TEST(decoder_gives_the_registers_of_every_sample)
+TEST(decoder_gives_the_registers_of_every_sample)
 {
-	struct md_perf_decoder d;
+	AUTO(md_perf_decoder_fini) struct md_perf_decoder d = {0};
 	const struct morph_registers *r;
 	struct morph_record *record;
 	uint64_t nr = 0, nr_samples = 0;
@@ -647,40 +618,4 @@ START_TEST(decoder_gives_the_registers_of_every_sample)
 	md_perf_decoder_flush(&d);
 	pos = 0;
 	ck_assert_ptr_null(next_registers(&d, &pos));
-	md_perf_decoder_fini(&d);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("record");
-	TCase *tc = tcase_create("record");
-
-	tcase_add_test(tc, record_walk_returns_what_was_added);
-	tcase_add_test(tc, record_of_unknown_type_is_skipped_by_its_size);
-	tcase_add_loop_test(tc, record_that_does_not_fit_is_refused, 0, 16);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("recfile");
-	tcase_add_checked_fixture(tc, make_path, remove_path);
-	tcase_add_test(tc, recording_reads_back_whole);
-	tcase_add_test(tc, recording_whose_writer_was_killed_keeps_its_chunks);
-	tcase_add_test(tc, truncated_recording_keeps_what_came_before);
-	tcase_add_test(tc, flipped_bit_costs_one_chunk_and_is_counted);
-	tcase_add_loop_test(tc, file_that_is_no_recording_is_refused_by_name, 0, 3);
-	tcase_add_test(tc, recording_of_a_later_major_version_is_refused);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("perf_decode");
-	tcase_add_test(tc, decoder_gathers_samples_of_a_thread_and_drops_idle);
-	tcase_add_test(tc, decoder_closes_a_batch_before_the_process_changes);
-	tcase_add_test(tc, decoder_names_no_process_while_mappings_are_looked_up);
-	tcase_add_test(tc, decoder_counts_what_the_ring_lost_and_asks_for_a_new_look);
-	tcase_add_test(tc, decoder_keeps_mappings_if_only_samples_were_lost);
-	tcase_add_test(tc, decoder_estimates_throttled_samples);
-	tcase_add_test(tc, decoder_keeps_branch_stacks);
-	tcase_add_loop_test(tc, decoder_keeps_the_registers_of_user_code, 0, 2);
-	tcase_add_test(tc, decoder_gives_the_registers_of_every_sample);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

@@ -2,11 +2,6 @@
 /* test_bpf_merge - sorts hand-made records of the BPF ring by time. */
 #include "daemon/source/bpf_merge.h"
 
-#include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "daemon/source/bpf/wire.h"
 #include "tests/unit/suite.h"
 
@@ -158,7 +153,9 @@ static void expect_end(size_t *pos)
 			 -ENODATA);
 }
 
-START_TEST(merge_takes_a_batch_apart_at_an_event_within_it)
+FIXTURE(setup, teardown);
+
+TEST(merge_takes_a_batch_apart_at_an_event_within_it)
 {
 	size_t pos = 0;
 
@@ -171,9 +168,8 @@ START_TEST(merge_takes_a_batch_apart_at_an_event_within_it)
 	expect_end(&pos);
 	ck_assert_uint_eq(m.nr_samples, 10);
 }
-END_TEST
 
-START_TEST(merge_puts_what_happened_first_at_one_and_the_same_moment)
+TEST(merge_puts_what_happened_first_at_one_and_the_same_moment)
 {
 	size_t pos = 0;
 
@@ -185,9 +181,8 @@ START_TEST(merge_puts_what_happened_first_at_one_and_the_same_moment)
 	expect(&pos, MORPH_REC_SAMPLES, 5, 110, 2);
 	expect_end(&pos);
 }
-END_TEST
 
-START_TEST(merge_holds_back_what_others_may_still_precede)
+TEST(merge_holds_back_what_others_may_still_precede)
 {
 	size_t pos = 0;
 
@@ -208,9 +203,8 @@ START_TEST(merge_holds_back_what_others_may_still_precede)
 	expect(&pos, MORPH_REC_SAMPLES, 6, 131, 2);
 	expect_end(&pos);
 }
-END_TEST
 
-START_TEST(merge_sorts_events_of_different_cpus)
+TEST(merge_sorts_events_of_different_cpus)
 {
 	size_t pos = 0;
 
@@ -228,10 +222,9 @@ START_TEST(merge_sorts_events_of_different_cpus)
 	expect(&pos, MORPH_REC_EXEC, 7, 0, 0);
 	expect_end(&pos);
 }
-END_TEST
 
 /* A sample that interrupts the writing of a batch enters the ring before it. */
-START_TEST(merge_sorts_a_sample_that_overtook_a_batch)
+TEST(merge_sorts_a_sample_that_overtook_a_batch)
 {
 	struct morph_record *record;
 	struct morph_samples *samples;
@@ -246,9 +239,8 @@ START_TEST(merge_sorts_a_sample_that_overtook_a_batch)
 	ck_assert_uint_eq(samples->ips[0], 100);
 	ck_assert_uint_eq(samples->ips[3], 200);
 }
-END_TEST
 
-START_TEST(merge_closes_the_batches_of_parent_and_child_at_a_fork)
+TEST(merge_closes_the_batches_of_parent_and_child_at_a_fork)
 {
 	size_t pos = 0;
 
@@ -263,9 +255,8 @@ START_TEST(merge_closes_the_batches_of_parent_and_child_at_a_fork)
 	expect(&pos, MORPH_REC_SAMPLES, 9, 100, 3);
 	expect_end(&pos);
 }
-END_TEST
 
-START_TEST(merge_passes_over_events_from_before_the_mappings_are_seen)
+TEST(merge_passes_over_events_from_before_the_mappings_are_seen)
 {
 	size_t pos = 0;
 
@@ -276,9 +267,8 @@ START_TEST(merge_passes_over_events_from_before_the_mappings_are_seen)
 	expect(&pos, MORPH_REC_EXEC, 6, 0, 0);
 	expect_end(&pos);
 }
-END_TEST
 
-START_TEST(merge_loses_no_sample_however_many_there_are)
+TEST(merge_loses_no_sample_however_many_there_are)
 {
 	uint64_t time_ns = 1, given = 0;
 	struct morph_record *record;
@@ -300,9 +290,8 @@ START_TEST(merge_loses_no_sample_however_many_there_are)
 	ck_assert_uint_eq(given, 200 * MD_WIRE_BATCH);
 	ck_assert_uint_eq(m.nr_samples, given);
 }
-END_TEST
 
-START_TEST(merge_refuses_what_is_no_record_of_the_ring)
+TEST(merge_refuses_what_is_no_record_of_the_ring)
 {
 	struct md_wire_batch batch = {0};
 
@@ -316,9 +305,8 @@ START_TEST(merge_refuses_what_is_no_record_of_the_ring)
 	give(1000);
 	ck_assert_uint_eq(m.decoder.out.size, 0);
 }
-END_TEST
 
-START_TEST(lost_records_of_the_mappings_are_no_samples)
+TEST(lost_records_of_the_mappings_are_no_samples)
 {
 	struct {
 		struct perf_event_header header;
@@ -335,7 +323,6 @@ START_TEST(lost_records_of_the_mappings_are_no_samples)
 	ck_assert_uint_eq(((struct morph_lost *)record)->flags, MORPH_LOST_STATE);
 	ck_assert(m.decoder.lost_events);
 }
-END_TEST
 
 static const struct morph_stack *expect_stack(size_t *pos, uint16_t type, uint64_t time_ns)
 {
@@ -347,7 +334,7 @@ static const struct morph_stack *expect_stack(size_t *pos, uint16_t type, uint64
 	return (const void *)record;
 }
 
-START_TEST(a_stack_follows_its_sample_and_ends_the_batch)
+TEST(a_stack_follows_its_sample_and_ends_the_batch)
 {
 	const struct morph_stack *stack;
 	size_t pos = 0;
@@ -370,9 +357,8 @@ START_TEST(a_stack_follows_its_sample_and_ends_the_batch)
 	expect_end(&pos);
 	ck_assert_uint_eq(m.nr_samples, 6);
 }
-END_TEST
 
-START_TEST(a_stack_that_is_not_given_out_yet_is_kept)
+TEST(a_stack_that_is_not_given_out_yet_is_kept)
 {
 	size_t pos = 0;
 
@@ -392,9 +378,8 @@ START_TEST(a_stack_that_is_not_given_out_yet_is_kept)
 	/* This one is freed with the merge. */
 	ck_assert_int_eq(take_stack(1, 5, 2000, 1, MORPH_STACK_BOTTOM), 0);
 }
-END_TEST
 
-START_TEST(a_stack_says_which_callers_look_old)
+TEST(a_stack_says_which_callers_look_old)
 {
 	const struct morph_stack *stack;
 	size_t pos = 0;
@@ -419,9 +404,8 @@ START_TEST(a_stack_says_which_callers_look_old)
 	}
 	expect_end(&pos);
 }
-END_TEST
 
-START_TEST(a_copy_becomes_a_user_stack)
+TEST(a_copy_becomes_a_user_stack)
 {
 	const struct morph_user_stack *user;
 	size_t pos = 0;
@@ -446,7 +430,6 @@ START_TEST(a_copy_becomes_a_user_stack)
 	expect_end(&pos);
 	ck_assert_uint_eq(m.nr_samples, 2);
 }
-END_TEST
 
 static const struct morph_registers *next_registers(size_t *pos)
 {
@@ -463,7 +446,7 @@ static void want_registers(uint32_t registers)
 	ck_assert_int_eq(md_bpf_merge_init(&m, 2, 4000, registers), 0);
 }
 
-START_TEST(registers_stand_behind_the_batch_of_their_samples)
+TEST(registers_stand_behind_the_batch_of_their_samples)
 {
 	const struct morph_registers *registers;
 	size_t pos = 0;
@@ -491,9 +474,8 @@ START_TEST(registers_stand_behind_the_batch_of_their_samples)
 	expect_end(&pos);
 	ck_assert_uint_eq(m.nr_samples, 4);
 }
-END_TEST
 
-START_TEST(only_wanted_registers_are_kept)
+TEST(only_wanted_registers_are_kept)
 {
 	const struct morph_registers *registers;
 	size_t pos = 0;
@@ -508,9 +490,8 @@ START_TEST(only_wanted_registers_are_kept)
 	ck_assert_uint_eq(registers->entries[2], 100 + 15);
 	expect_end(&pos);
 }
-END_TEST
 
-START_TEST(a_sample_with_registers_and_a_stack_counts_once)
+TEST(a_sample_with_registers_and_a_stack_counts_once)
 {
 	size_t pos = 0;
 
@@ -524,9 +505,8 @@ START_TEST(a_sample_with_registers_and_a_stack_counts_once)
 	expect_end(&pos);
 	ck_assert_uint_eq(m.nr_samples, 1);
 }
-END_TEST
 
-START_TEST(registers_that_were_not_wanted_are_refused)
+TEST(registers_that_were_not_wanted_are_refused)
 {
 	struct md_wire_registers wire = {.task.record = {.type = MD_WIRE_REGISTERS}};
 
@@ -536,9 +516,8 @@ START_TEST(registers_that_were_not_wanted_are_refused)
 	ck_assert_int_eq(md_bpf_merge_take(&m, &wire, sizeof(wire) - 8), -EBADMSG);
 	ck_assert_uint_eq(m.nr_samples, 0);
 }
-END_TEST
 
-START_TEST(stacks_whose_sizes_lie_are_refused)
+TEST(stacks_whose_sizes_lie_are_refused)
 {
 	struct md_wire_stack wire = {.task.record = {.type = MD_WIRE_STACK}};
 
@@ -549,9 +528,8 @@ START_TEST(stacks_whose_sizes_lie_are_refused)
 	ck_assert_int_eq(take_copy(5, 100, 1, 4, 0), -EBADMSG);
 	ck_assert_uint_eq(m.nr_samples, 0);
 }
-END_TEST
 
-START_TEST(processes_of_the_mappings_rings_are_not_told_twice)
+TEST(processes_of_the_mappings_rings_are_not_told_twice)
 {
 	struct {
 		struct perf_event_header header;
@@ -565,36 +543,3 @@ START_TEST(processes_of_the_mappings_rings_are_not_told_twice)
 	md_perf_decode(&m.decoder, 0, &end.header);
 	ck_assert_uint_eq(m.decoder.out.size, 0);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("bpf_merge");
-	TCase *tc = tcase_create("merge");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, merge_takes_a_batch_apart_at_an_event_within_it);
-	tcase_add_test(tc, merge_puts_what_happened_first_at_one_and_the_same_moment);
-	tcase_add_test(tc, merge_holds_back_what_others_may_still_precede);
-	tcase_add_test(tc, merge_sorts_events_of_different_cpus);
-	tcase_add_test(tc, merge_sorts_a_sample_that_overtook_a_batch);
-	tcase_add_test(tc, merge_closes_the_batches_of_parent_and_child_at_a_fork);
-	tcase_add_test(tc, merge_passes_over_events_from_before_the_mappings_are_seen);
-	tcase_add_test(tc, merge_loses_no_sample_however_many_there_are);
-	tcase_add_test(tc, merge_refuses_what_is_no_record_of_the_ring);
-	tcase_add_test(tc, lost_records_of_the_mappings_are_no_samples);
-	tcase_add_test(tc, processes_of_the_mappings_rings_are_not_told_twice);
-	tcase_add_test(tc, a_stack_follows_its_sample_and_ends_the_batch);
-	tcase_add_test(tc, a_stack_that_is_not_given_out_yet_is_kept);
-	tcase_add_test(tc, a_stack_says_which_callers_look_old);
-	tcase_add_test(tc, a_copy_becomes_a_user_stack);
-	tcase_add_test(tc, registers_stand_behind_the_batch_of_their_samples);
-	tcase_add_test(tc, only_wanted_registers_are_kept);
-	tcase_add_test(tc, a_sample_with_registers_and_a_stack_counts_once);
-	tcase_add_test(tc, registers_that_were_not_wanted_are_refused);
-	tcase_add_test(tc, stacks_whose_sizes_lie_are_refused);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

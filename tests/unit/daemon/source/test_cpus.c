@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_cpus - lists of CPUs in the kernel's format. */
 #include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "daemon/source/cpus.h"
 #include "tests/unit/suite.h"
 
-START_TEST(cpus_are_in_ranges)
+TEST(cpus_are_in_ranges)
 {
 	const struct md_cpu_list list = {"0-3,6,64-127\n"};
 	static const uint32_t in[] = {0, 3, 6, 64, 100, 127},
@@ -21,9 +19,8 @@ START_TEST(cpus_are_in_ranges)
 	ck_assert_uint_eq(md_cpus_first(&list), 0);
 	ck_assert_uint_eq(md_cpus_end(&list), 128);
 }
-END_TEST
 
-START_TEST(cpus_begin_anywhere)
+TEST(cpus_begin_anywhere)
 {
 	const struct md_cpu_list list = {"2\n"}, none = {""}, bad = {"\n-,x"};
 
@@ -35,10 +32,9 @@ START_TEST(cpus_begin_anywhere)
 	ck_assert_uint_eq(md_cpus_end(&bad), 0);
 	ck_assert(!md_cpus_has(&bad, 0));
 }
-END_TEST
 
 /* Like the kernel's file, each read from its start gives the current contents. */
-START_TEST(cpus_say_what_changed)
+TEST(cpus_say_what_changed)
 {
 	char path[] = "/tmp/morph-test-cpus.XXXXXX";
 	struct md_cpu_list list = {""};
@@ -58,9 +54,8 @@ START_TEST(cpus_say_what_changed)
 	ck_assert(md_cpus_has(&list, 0));
 	close(fd);
 }
-END_TEST
 
-START_TEST(cpus_of_this_machine)
+TEST(cpus_of_this_machine)
 {
 	struct md_cpu_list list = {""};
 	int fd = md_cpus_open("online");
@@ -72,19 +67,3 @@ START_TEST(cpus_of_this_machine)
 	ck_assert_uint_ge(md_cpus_end(&list), sysconf(_SC_NPROCESSORS_ONLN));
 	close(fd);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("cpus");
-	TCase *tests = tcase_create("cpus");
-
-	tcase_add_test(tests, cpus_are_in_ranges);
-	tcase_add_test(tests, cpus_begin_anywhere);
-	tcase_add_test(tests, cpus_say_what_changed);
-	tcase_add_test(tests, cpus_of_this_machine);
-	suite_add_tcase(suite, tests);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

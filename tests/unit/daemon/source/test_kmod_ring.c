@@ -5,12 +5,8 @@
  */
 #include "daemon/source/kmod_merge.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/suite.h"
 
@@ -29,7 +25,6 @@ static struct writer writers[NR_RINGS];
 static struct md_kmod_ring ring; /* reads writers[0] */
 static struct md_kmod_merge m;
 static struct md_buf out;
-static struct mp_err err;
 
 static void reset(struct writer *w, uint32_t cpu)
 {
@@ -224,7 +219,9 @@ static void expect_end(size_t pos)
 	ck_assert_uint_eq(pos, out.size);
 }
 
-START_TEST(ring_gives_records_as_they_were_written)
+FIXTURE(setup, teardown);
+
+TEST(ring_gives_records_as_they_were_written)
 {
 	struct writer *w = &writers[0];
 	size_t pos = 0;
@@ -239,9 +236,8 @@ START_TEST(ring_gives_records_as_they_were_written)
 	expect_end(pos);
 	ck_assert_uint_eq(w->tail.tail, w->head.head);
 }
-END_TEST
 
-START_TEST(open_batch_goes_on_under_the_same_header)
+TEST(open_batch_goes_on_under_the_same_header)
 {
 	struct writer *w = &writers[0];
 	struct morph_task *task;
@@ -275,9 +271,8 @@ START_TEST(open_batch_goes_on_under_the_same_header)
 	expect_end(pos);
 	ck_assert_uint_eq(w->tail.tail, w->head.head);
 }
-END_TEST
 
-START_TEST(batch_that_was_read_whole_is_passed_when_something_follows)
+TEST(batch_that_was_read_whole_is_passed_when_something_follows)
 {
 	struct writer *w = &writers[0];
 	size_t pos = 0;
@@ -291,10 +286,9 @@ START_TEST(batch_that_was_read_whole_is_passed_when_something_follows)
 	expect_end(pos);
 	ck_assert_uint_eq(w->tail.tail, sizeof(struct morph_samples) + 16);
 }
-END_TEST
 
 /* The record's size includes a sample that the head does not cover yet. */
-START_TEST(sample_beyond_the_head_is_left_for_later)
+TEST(sample_beyond_the_head_is_left_for_later)
 {
 	struct writer *w = &writers[0];
 	size_t pos = 0;
@@ -312,9 +306,8 @@ START_TEST(sample_beyond_the_head_is_left_for_later)
 	expect(&pos, MORPH_REC_SAMPLES, 102, 1);
 	expect_end(pos);
 }
-END_TEST
 
-START_TEST(pads_are_skipped_down_to_the_smallest)
+TEST(pads_are_skipped_down_to_the_smallest)
 {
 	struct writer *w = &writers[0];
 	uint64_t end;
@@ -334,9 +327,8 @@ START_TEST(pads_are_skipped_down_to_the_smallest)
 		ck_assert_uint_eq(w->tail.tail, w->head.head);
 	}
 }
-END_TEST
 
-START_TEST(pad_alone_is_nothing_but_is_given_back)
+TEST(pad_alone_is_nothing_but_is_given_back)
 {
 	struct writer *w = &writers[0];
 
@@ -346,9 +338,8 @@ START_TEST(pad_alone_is_nothing_but_is_given_back)
 	expect_end(0);
 	ck_assert_uint_eq(w->tail.tail, 8);
 }
-END_TEST
 
-START_TEST(batch_up_to_the_rings_end_needs_nothing_behind_it)
+TEST(batch_up_to_the_rings_end_needs_nothing_behind_it)
 {
 	struct writer *w = &writers[0];
 	size_t pos = 0;
@@ -367,9 +358,8 @@ START_TEST(batch_up_to_the_rings_end_needs_nothing_behind_it)
 	expect(&pos, MORPH_REC_SAMPLES, 200, 1);
 	expect_end(pos);
 }
-END_TEST
 
-START_TEST(later_types_are_skipped_by_their_size)
+TEST(later_types_are_skipped_by_their_size)
 {
 	struct writer *w = &writers[0];
 	size_t pos = 0;
@@ -381,10 +371,9 @@ START_TEST(later_types_are_skipped_by_their_size)
 	expect(&pos, MORPH_REC_EXEC, 0, 0);
 	expect_end(pos);
 }
-END_TEST
 
 /* Reads the ring in pieces of all sizes, many times around: each sample arrives once. */
-START_TEST(ring_is_read_around_without_loss)
+TEST(ring_is_read_around_without_loss)
 {
 	struct writer *w = &writers[0];
 	uint32_t seed = 12345, i, nr;
@@ -428,12 +417,11 @@ START_TEST(ring_is_read_around_without_loss)
 	ck_assert_uint_eq(seen, put);
 	ck_assert_uint_eq(seen_events, events);
 }
-END_TEST
 
 /* ---- rubbish -------------------------------------------------------------------------------- */
 
 /* Each case makes a ring that must be refused, with one line that names the CPU. */
-START_TEST(rubbish_is_refused)
+TEST_EACH(rubbish_is_refused, 18)
 {
 	struct writer *w = &writers[0];
 	struct morph_mmap *mmap;
@@ -481,10 +469,9 @@ START_TEST(rubbish_is_refused)
 	ck_assert_ptr_nonnull(strstr(err.msg, "/dev/morphmon: CPU 0's ring is malformed"));
 	ck_assert_ptr_null(strchr(err.msg, '\n'));
 }
-END_TEST
 
 /* The head moves back, or an open batch shrinks. */
-START_TEST(what_was_read_cannot_be_taken_back)
+TEST_EACH(what_was_read_cannot_be_taken_back, 2)
 {
 	struct writer *w = &writers[0];
 
@@ -498,9 +485,8 @@ START_TEST(what_was_read_cannot_be_taken_back)
 	}
 	ck_assert_int_eq(md_kmod_ring_refresh(&ring, &err), -EBADMSG);
 }
-END_TEST
 
-START_TEST(memory_that_is_no_ring_is_refused)
+TEST(memory_that_is_no_ring_is_refused)
 {
 	struct writer *w = &writers[0];
 	struct md_kmod_ring r;
@@ -511,10 +497,9 @@ START_TEST(memory_that_is_no_ring_is_refused)
 	w->head.ring_bytes = 4104;
 	ck_assert_int_eq(md_kmod_ring_init(&r, &w->tail, &w->head, w->data, 4104, &err), -EBADMSG);
 }
-END_TEST
 
 /* Any memory gives an error or valid records, and an end. */
-START_TEST(any_bytes_end_in_records_or_an_error)
+TEST_EACH(any_bytes_end_in_records_or_an_error, 500)
 {
 	struct writer *w = &writers[0];
 	struct morph_record *record;
@@ -542,7 +527,6 @@ START_TEST(any_bytes_end_in_records_or_an_error)
 		;
 	ck_assert_int_eq(ret, -ENODATA);
 }
-END_TEST
 
 /* ---- a writer on another CPU ------------------------------------------------------------------ */
 
@@ -593,7 +577,7 @@ static void *race(void *arg)
 	return NULL;
 }
 
-START_TEST(reader_sees_each_sample_once_while_they_are_written)
+TEST(reader_sees_each_sample_once_while_they_are_written)
 {
 	struct morph_record *record;
 	struct morph_samples *samples;
@@ -623,7 +607,6 @@ START_TEST(reader_sees_each_sample_once_while_they_are_written)
 	pthread_join(thread, NULL);
 	ck_assert_uint_eq(next, NR_RACED);
 }
-END_TEST
 
 /* ---- several rings ---------------------------------------------------------------------------- */
 
@@ -676,7 +659,9 @@ static void merged_end(size_t pos)
 	ck_assert_uint_eq(pos, m.out.size);
 }
 
-START_TEST(merge_orders_the_records_of_all_cpus)
+FIXTURE(setup_merge, teardown_merge);
+
+TEST(merge_orders_the_records_of_all_cpus)
 {
 	size_t pos = 0;
 
@@ -694,9 +679,8 @@ START_TEST(merge_orders_the_records_of_all_cpus)
 	merged_end(pos);
 	ck_assert_uint_eq(m.nr_samples, 4);
 }
-END_TEST
 
-START_TEST(merge_puts_what_happened_first_at_one_and_the_same_moment)
+TEST(merge_puts_what_happened_first_at_one_and_the_same_moment)
 {
 	size_t pos = 0;
 
@@ -707,9 +691,8 @@ START_TEST(merge_puts_what_happened_first_at_one_and_the_same_moment)
 	merged(&pos, MORPH_REC_SAMPLES, 5, 10, 1);
 	merged_end(pos);
 }
-END_TEST
 
-START_TEST(merge_holds_back_what_others_may_still_precede)
+TEST(merge_holds_back_what_others_may_still_precede)
 {
 	size_t pos = 0;
 
@@ -728,13 +711,12 @@ START_TEST(merge_holds_back_what_others_may_still_precede)
 	merged_end(pos);
 	ck_assert(!md_kmod_merge_is_pending(&m));
 }
-END_TEST
 
 /*
  * The open batch still counts at its first sample's time: its process's mappings cannot have
  * changed since, or the batch would have ended.
  */
-START_TEST(merge_sorts_what_an_open_batch_still_gets_by_its_first_sample)
+TEST(merge_sorts_what_an_open_batch_still_gets_by_its_first_sample)
 {
 	size_t pos = 0;
 
@@ -751,9 +733,8 @@ START_TEST(merge_sorts_what_an_open_batch_still_gets_by_its_first_sample)
 	merged_end(pos);
 	ck_assert_uint_eq(m.nr_samples, 3);
 }
-END_TEST
 
-START_TEST(merge_keeps_a_stack_behind_its_sample)
+TEST(merge_keeps_a_stack_behind_its_sample)
 {
 	struct morph_stack *stack;
 	size_t pos = 0;
@@ -769,9 +750,8 @@ START_TEST(merge_keeps_a_stack_behind_its_sample)
 	merged_end(pos);
 	ck_assert_uint_eq(m.nr_samples, 1);
 }
-END_TEST
 
-START_TEST(merge_keeps_registers_behind_their_sample)
+TEST(merge_keeps_registers_behind_their_sample)
 {
 	struct morph_registers *r;
 	size_t pos = 0;
@@ -787,9 +767,8 @@ START_TEST(merge_keeps_registers_behind_their_sample)
 	merged_end(pos);
 	ck_assert_uint_eq(m.nr_samples, 1);
 }
-END_TEST
 
-START_TEST(merge_gives_a_batch_at_a_time)
+TEST(merge_gives_a_batch_at_a_time)
 {
 	uint64_t given = 0, put = 0;
 	struct morph_record *record;
@@ -819,16 +798,14 @@ START_TEST(merge_gives_a_batch_at_a_time)
 		given += md_record_emitted(record);
 	ck_assert_uint_eq(given, put);
 }
-END_TEST
 
-START_TEST(merge_passes_on_what_is_malformed)
+TEST(merge_passes_on_what_is_malformed)
 {
 	put_exec(&writers[1], 10, 5, 1);
 	((struct morph_record *)writers[1].data)->size = 7;
 	ck_assert_int_eq(md_kmod_merge_refresh(&m, &err), -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, "CPU 1's ring"));
 }
-END_TEST
 
 /* ---- what is said late ------------------------------------------------------------------------ */
 
@@ -840,7 +817,7 @@ static struct morph_mmap *expect_mmap(size_t *pos, uint32_t tgid, const char *pa
 	return mmap;
 }
 
-START_TEST(space_is_an_exec_and_its_mappings)
+TEST(space_is_an_exec_and_its_mappings)
 {
 	struct morph_space *space;
 	struct morph_mmap *mmap;
@@ -875,9 +852,8 @@ START_TEST(space_is_an_exec_and_its_mappings)
 	ck_assert_uint_eq(expect_mmap(&pos, 5, "[vdso]")->ino, 0);
 	merged_end(pos);
 }
-END_TEST
 
-START_TEST(file_number_is_its_rings_and_the_last_one_that_was_said)
+TEST(file_number_is_its_rings_and_the_last_one_that_was_said)
 {
 	size_t pos = 0;
 
@@ -896,7 +872,6 @@ START_TEST(file_number_is_its_rings_and_the_last_one_that_was_said)
 	expect_mmap(&pos, 8, "/bin/z");
 	merged_end(pos);
 }
-END_TEST
 
 static void put_program_samples(struct writer *w, uint64_t time_ns, uint32_t tgid, uint32_t exec_id,
 				uint32_t number)
@@ -906,7 +881,7 @@ static void put_program_samples(struct writer *w, uint64_t time_ns, uint32_t tgi
 }
 
 /* Once per program until the process exits, unless its mappings were sent. */
-START_TEST(samples_name_the_program_of_a_process_that_nothing_was_said_of)
+TEST(samples_name_the_program_of_a_process_that_nothing_was_said_of)
 {
 	struct writer *w = &writers[0];
 	struct morph_mmap *mmap;
@@ -952,10 +927,9 @@ START_TEST(samples_name_the_program_of_a_process_that_nothing_was_said_of)
 	merged(&pos, MORPH_REC_SAMPLES, 6, 66, 1);
 	merged_end(pos);
 }
-END_TEST
 
 /* A loss invalidates what is known of processes, but not the meaning of file numbers. */
-START_TEST(program_is_named_again_after_a_loss)
+TEST(program_is_named_again_after_a_loss)
 {
 	size_t pos = 0;
 
@@ -973,7 +947,6 @@ START_TEST(program_is_named_again_after_a_loss)
 	merged(&pos, MORPH_REC_SAMPLES, 5, 40, 1);
 	merged_end(pos);
 }
-END_TEST
 
 /* ---- /proc ------------------------------------------------------------------------------------ */
 
@@ -988,7 +961,7 @@ static void see(uint32_t tgid, uint32_t exec_id, uint64_t time_ns)
 	exec->nr_threads = 1;
 }
 
-START_TEST(first_look_comes_before_everything_and_hides_samples_from_before)
+TEST(first_look_comes_before_everything_and_hides_samples_from_before)
 {
 	struct morph_task *task;
 	size_t pos = 0;
@@ -1012,10 +985,9 @@ START_TEST(first_look_comes_before_everything_and_hides_samples_from_before)
 	/* The module did take these samples. */
 	ck_assert_uint_eq(m.nr_samples, 7);
 }
-END_TEST
 
 /* Events before a process was read are included in the scan; later ones are not. */
-START_TEST(records_from_before_the_look_are_in_it)
+TEST(records_from_before_the_look_are_in_it)
 {
 	size_t pos = 0;
 
@@ -1036,9 +1008,8 @@ START_TEST(records_from_before_the_look_are_in_it)
 	ck_assert_uint_eq(merged(&pos, MORPH_REC_EXEC, 6, 0, 0)->time_ns, 200);
 	merged_end(pos);
 }
-END_TEST
 
-START_TEST(lost_events_are_said_before_all_else_and_once)
+TEST(lost_events_are_said_before_all_else_and_once)
 {
 	struct morph_lost *lost;
 	size_t pos = 0;
@@ -1061,9 +1032,8 @@ START_TEST(lost_events_are_said_before_all_else_and_once)
 	ck_assert(m.wants_scan);
 	ck_assert_uint_eq(m.nr_lost, 3);
 }
-END_TEST
 
-START_TEST(later_look_stands_at_its_time_and_names_no_process_meanwhile)
+TEST(later_look_stands_at_its_time_and_names_no_process_meanwhile)
 {
 	size_t pos = 0;
 
@@ -1087,9 +1057,8 @@ START_TEST(later_look_stands_at_its_time_and_names_no_process_meanwhile)
 	merged_end(pos);
 	ck_assert(!m.wants_scan);
 }
-END_TEST
 
-START_TEST(look_that_something_was_lost_after_is_made_again)
+TEST(look_that_something_was_lost_after_is_made_again)
 {
 	struct morph_lost *lost;
 	size_t pos = 0;
@@ -1107,11 +1076,12 @@ START_TEST(look_that_something_was_lost_after_is_made_again)
 	ck_assert(m.wants_scan);
 	ck_assert_uint_eq(m.scan.size, 0);
 }
-END_TEST
 
 /* ---- a command ---------------------------------------------------------------------------------- */
 
-START_TEST(command_is_seen_from_its_exec_on_with_its_children)
+FIXTURE(setup_command, teardown_merge);
+
+TEST(command_is_seen_from_its_exec_on_with_its_children)
 {
 	size_t pos = 0;
 
@@ -1135,9 +1105,8 @@ START_TEST(command_is_seen_from_its_exec_on_with_its_children)
 	merged_end(pos);
 	ck_assert_uint_eq(m.nr_samples, 9);
 }
-END_TEST
 
-START_TEST(process_of_a_command_that_ended_is_still_its_own_until_its_number_comes_again)
+TEST(process_of_a_command_that_ended_is_still_its_own_until_its_number_comes_again)
 {
 	size_t pos = 0;
 
@@ -1153,11 +1122,12 @@ START_TEST(process_of_a_command_that_ended_is_still_its_own_until_its_number_com
 	merged(&pos, MORPH_REC_SAMPLES, 6, 21, 1);
 	merged_end(pos);
 }
-END_TEST
 
 /* ---- pidmap -------------------------------------------------------------------------------------- */
 
-START_TEST(pidmap_agrees_with_an_array)
+FIXTURE(NULL, NULL);
+
+TEST(pidmap_agrees_with_an_array)
 {
 	static uint64_t model[5000];
 	struct md_pidmap map = {0};
@@ -1190,59 +1160,3 @@ START_TEST(pidmap_agrees_with_an_array)
 		ck_assert(!md_pidmap_get(&map, pid, NULL));
 	md_pidmap_fini(&map);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("kmod_ring");
-	TCase *tc = tcase_create("ring");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, ring_gives_records_as_they_were_written);
-	tcase_add_test(tc, open_batch_goes_on_under_the_same_header);
-	tcase_add_test(tc, batch_that_was_read_whole_is_passed_when_something_follows);
-	tcase_add_test(tc, sample_beyond_the_head_is_left_for_later);
-	tcase_add_test(tc, pads_are_skipped_down_to_the_smallest);
-	tcase_add_test(tc, pad_alone_is_nothing_but_is_given_back);
-	tcase_add_test(tc, batch_up_to_the_rings_end_needs_nothing_behind_it);
-	tcase_add_test(tc, later_types_are_skipped_by_their_size);
-	tcase_add_test(tc, ring_is_read_around_without_loss);
-	tcase_add_loop_test(tc, rubbish_is_refused, 0, 18);
-	tcase_add_loop_test(tc, what_was_read_cannot_be_taken_back, 0, 2);
-	tcase_add_test(tc, memory_that_is_no_ring_is_refused);
-	tcase_add_loop_test(tc, any_bytes_end_in_records_or_an_error, 0, 500);
-	tcase_add_test(tc, reader_sees_each_sample_once_while_they_are_written);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("merge");
-	tcase_add_checked_fixture(tc, setup_merge, teardown_merge);
-	tcase_add_test(tc, merge_orders_the_records_of_all_cpus);
-	tcase_add_test(tc, merge_puts_what_happened_first_at_one_and_the_same_moment);
-	tcase_add_test(tc, merge_holds_back_what_others_may_still_precede);
-	tcase_add_test(tc, merge_sorts_what_an_open_batch_still_gets_by_its_first_sample);
-	tcase_add_test(tc, merge_keeps_a_stack_behind_its_sample);
-	tcase_add_test(tc, merge_keeps_registers_behind_their_sample);
-	tcase_add_test(tc, merge_gives_a_batch_at_a_time);
-	tcase_add_test(tc, merge_passes_on_what_is_malformed);
-	tcase_add_test(tc, space_is_an_exec_and_its_mappings);
-	tcase_add_test(tc, file_number_is_its_rings_and_the_last_one_that_was_said);
-	tcase_add_test(tc, samples_name_the_program_of_a_process_that_nothing_was_said_of);
-	tcase_add_test(tc, program_is_named_again_after_a_loss);
-	tcase_add_test(tc, first_look_comes_before_everything_and_hides_samples_from_before);
-	tcase_add_test(tc, records_from_before_the_look_are_in_it);
-	tcase_add_test(tc, lost_events_are_said_before_all_else_and_once);
-	tcase_add_test(tc, later_look_stands_at_its_time_and_names_no_process_meanwhile);
-	tcase_add_test(tc, look_that_something_was_lost_after_is_made_again);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("command");
-	tcase_add_checked_fixture(tc, setup_command, teardown_merge);
-	tcase_add_test(tc, command_is_seen_from_its_exec_on_with_its_children);
-	tcase_add_test(
-		tc, process_of_a_command_that_ended_is_still_its_own_until_its_number_comes_again);
-	suite_add_tcase(suite, tc);
-	tc = tcase_create("pidmap");
-	tcase_add_test(tc, pidmap_agrees_with_an_array);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

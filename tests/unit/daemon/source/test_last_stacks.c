@@ -39,15 +39,16 @@ static int compare(uint32_t tid, const uint64_t (*frames)[2], size_t nr, bool is
 	compare(tid, (const uint64_t[][2]){__VA_ARGS__},                                           \
 		sizeof((const uint64_t[][2]){__VA_ARGS__}) / sizeof(uint64_t[2]), complete)
 
-START_TEST(first_stack_of_a_thread_tells_nothing)
+FIXTURE(setup, teardown);
+
+TEST(first_stack_of_a_thread_tells_nothing)
 {
 	ck_assert_int_eq(COMPARE(1, true, {0x80, 5}, {0x100, 1}), UNKNOWN);
 	ck_assert_int_eq(COMPARE(2, true, {0x80, 5}, {0x100, 1}), UNKNOWN);
 	ck_assert_int_eq(COMPARE(1, true, {0x80, 5}, {0x100, 1}), 2);
 }
-END_TEST
 
-START_TEST(frames_up_to_the_first_difference_look_old)
+TEST(frames_up_to_the_first_difference_look_old)
 {
 	COMPARE(1, true, {0x40, 9}, {0x60, 7}, {0x80, 5}, {0x100, 1});
 	/* Another return address in the same slot, and one more call. */
@@ -57,32 +58,28 @@ START_TEST(frames_up_to_the_first_difference_look_old)
 	ck_assert_int_eq(COMPARE(1, true, {0x80, 5}, {0x100, 1}), 2);
 	ck_assert_int_eq(COMPARE(1, true, {0x60, 8}, {0x80, 5}, {0x100, 1}), 2);
 }
-END_TEST
 
-START_TEST(frames_below_a_new_frame_are_new_though_they_look_alike)
+TEST(frames_below_a_new_frame_are_new_though_they_look_alike)
 {
 	/* main calls f from another site; f calls x, and x calls h, as before. */
 	COMPARE(1, true, {0x40, 9}, {0x60, 7}, {0x80, 5}, {0x100, 1});
 	ck_assert_int_eq(COMPARE(1, true, {0x40, 9}, {0x60, 7}, {0x80, 6}, {0x100, 1}), 1);
 }
-END_TEST
 
-START_TEST(frame_of_another_size_is_new)
+TEST(frame_of_another_size_is_new)
 {
 	COMPARE(1, true, {0x40, 9}, {0x80, 5}, {0x100, 1});
 	ck_assert_int_eq(COMPARE(1, true, {0x38, 9}, {0x80, 5}, {0x100, 1}), 2);
 }
-END_TEST
 
-START_TEST(another_stack_tells_nothing)
+TEST(another_stack_tells_nothing)
 {
 	COMPARE(1, true, {0x40, 9}, {0x100, 1});
 	ck_assert_int_eq(COMPARE(1, true, {0x5040, 9}, {0x5100, 1}), UNKNOWN);
 	ck_assert_int_eq(COMPARE(1, false, {0x40, 9}, {0x80, 1}), UNKNOWN);
 }
-END_TEST
 
-START_TEST(stacks_that_were_cut_are_compared_by_their_slots)
+TEST(stacks_that_were_cut_are_compared_by_their_slots)
 {
 	COMPARE(1, false, {0x40, 9}, {0x60, 7}, {0x80, 5}, {0x100, 1});
 	ck_assert_int_eq(COMPARE(1, false, {0x20, 2}, {0x40, 9}, {0x60, 7}, {0x80, 5}), 3);
@@ -91,9 +88,8 @@ START_TEST(stacks_that_were_cut_are_compared_by_their_slots)
 	/* The last walk did not reach 0x100. */
 	ck_assert_int_eq(COMPARE(1, false, {0x40, 9}, {0x100, 1}), UNKNOWN);
 }
-END_TEST
 
-START_TEST(walk_without_callers_is_the_last_one_too)
+TEST(walk_without_callers_is_the_last_one_too)
 {
 	size_t nr_old;
 
@@ -103,9 +99,8 @@ START_TEST(walk_without_callers_is_the_last_one_too)
 	ck_assert_int_eq(COMPARE(1, true, {0x80, 6}, {0x100, 1}), UNKNOWN);
 	ck_assert_int_eq(COMPARE(1, true, {0x80, 6}, {0x100, 1}), 2);
 }
-END_TEST
 
-START_TEST(memory_stays_within_its_limit)
+TEST(memory_stays_within_its_limit)
 {
 	static uint64_t frames[1024][2];
 
@@ -118,24 +113,3 @@ START_TEST(memory_stays_within_its_limit)
 	ck_assert_int_eq(compare(499, frames, 1024, true), UNKNOWN);
 	ck_assert_int_eq(compare(499, frames, 1024, true), UNKNOWN);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("last_stacks");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, first_stack_of_a_thread_tells_nothing);
-	tcase_add_test(tc, frames_up_to_the_first_difference_look_old);
-	tcase_add_test(tc, frames_below_a_new_frame_are_new_though_they_look_alike);
-	tcase_add_test(tc, frame_of_another_size_is_new);
-	tcase_add_test(tc, another_stack_tells_nothing);
-	tcase_add_test(tc, stacks_that_were_cut_are_compared_by_their_slots);
-	tcase_add_test(tc, walk_without_callers_is_the_last_one_too);
-	tcase_add_test(tc, memory_stays_within_its_limit);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,8 +3,6 @@
  * test_perf_stack - samples with registers and a copy of the stack, as perf writes them, become
  * USER_STACK records; torn samples and those whose sizes lie do not.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "daemon/source/perf_decode.h"
 #include "daemon/source/perf_stack.h"
@@ -103,7 +101,9 @@ static const struct morph_user_stack *flush(unsigned int nr_samples)
 	return stack;
 }
 
-START_TEST(perf_asks_for_all_registers_and_the_stack)
+FIXTURE(setup, teardown);
+
+TEST(perf_asks_for_all_registers_and_the_stack)
 {
 	struct perf_event_attr attr = {0};
 
@@ -118,9 +118,8 @@ START_TEST(perf_asks_for_all_registers_and_the_stack)
 	md_perf_ask_for_stack(&attr, 0, false);
 	ck_assert_uint_eq(attr.sample_type, 0);
 }
-END_TEST
 
-START_TEST(sample_with_a_stack_becomes_a_record)
+TEST_EACH(sample_with_a_stack_becomes_a_record, 2)
 {
 	const struct morph_user_stack *stack;
 	uint64_t word;
@@ -147,9 +146,8 @@ START_TEST(sample_with_a_stack_becomes_a_record)
 		ck_assert_uint_eq(word, 0x5000 + i);
 	}
 }
-END_TEST
 
-START_TEST(sample_in_the_kernel_has_the_stack_of_its_user_code)
+TEST(sample_in_the_kernel_has_the_stack_of_its_user_code)
 {
 	const struct morph_user_stack *stack;
 
@@ -160,9 +158,8 @@ START_TEST(sample_in_the_kernel_has_the_stack_of_its_user_code)
 	ck_assert_uint_eq(stack->task.flags, MORPH_USER_STACK_KERNEL);
 	ck_assert_uint_eq(stack->ip, USER_IP);
 }
-END_TEST
 
-START_TEST(sample_without_a_readable_stack_has_registers)
+TEST_EACH(sample_without_a_readable_stack_has_registers, 2)
 {
 	const struct morph_user_stack *stack;
 
@@ -173,9 +170,8 @@ START_TEST(sample_without_a_readable_stack_has_registers)
 	ck_assert_uint_eq(stack->nr, 0);
 	ck_assert_uint_eq(stack->registers[MORPH_REG_RSP], 1007);
 }
-END_TEST
 
-START_TEST(samples_of_32_bit_code_and_of_kernel_threads_have_no_stack)
+TEST_EACH(samples_of_32_bit_code_and_of_kernel_threads_have_no_stack, 3)
 {
 	make(USER_IP, 5, 1, 64, 64);
 	sample.words[abi_at] =
@@ -183,10 +179,9 @@ START_TEST(samples_of_32_bit_code_and_of_kernel_threads_have_no_stack)
 	decode(sample.nr);
 	ck_assert_ptr_null(flush(1));
 }
-END_TEST
 
 /* The sample itself counts, wherever its record ends. */
-START_TEST(torn_sample_counts_without_a_stack)
+TEST(torn_sample_counts_without_a_stack)
 {
 	make(USER_IP, 5, 1, 64, 64);
 	for (size_t nr = 4; nr <= sample.nr; nr++) {
@@ -198,9 +193,8 @@ START_TEST(torn_sample_counts_without_a_stack)
 	decode(3);
 	ck_assert_ptr_null(flush(0));
 }
-END_TEST
 
-START_TEST(size_beyond_the_sample_is_not_believed)
+TEST_EACH(size_beyond_the_sample_is_not_believed, 7)
 {
 	static const uint64_t sizes[] = {
 		64 + 8, 65536, UINT32_MAX, UINT64_MAX, UINT64_MAX - 7, UINT64_C(1) << 63, 1 << 20,
@@ -211,9 +205,8 @@ START_TEST(size_beyond_the_sample_is_not_believed)
 	decode(sample.nr);
 	ck_assert_ptr_null(flush(1));
 }
-END_TEST
 
-START_TEST(more_bytes_used_than_there_are_are_those_that_are_there)
+TEST_EACH(more_bytes_used_than_there_are_are_those_that_are_there, 3)
 {
 	const struct morph_user_stack *stack;
 
@@ -224,9 +217,8 @@ START_TEST(more_bytes_used_than_there_are_are_those_that_are_there)
 	ck_assert_ptr_nonnull(stack);
 	ck_assert_uint_eq(stack->nr, 64);
 }
-END_TEST
 
-START_TEST(largest_stack_fits_into_a_record)
+TEST(largest_stack_fits_into_a_record)
 {
 	const struct morph_user_stack *stack;
 
@@ -241,10 +233,9 @@ START_TEST(largest_stack_fits_into_a_record)
 	decode(sample.nr);
 	ck_assert_ptr_nonnull(flush(1));
 }
-END_TEST
 
 /* A batch of samples with registers ends when its room is used up; no stack is lost by that. */
-START_TEST(every_sample_keeps_its_stack_beside_its_registers)
+TEST(every_sample_keeps_its_stack_beside_its_registers)
 {
 	struct morph_record *record;
 	unsigned int nr = 0, nr_stacks = 0;
@@ -260,9 +251,8 @@ START_TEST(every_sample_keeps_its_stack_beside_its_registers)
 		nr_stacks += record->type == MORPH_REC_USER_STACK;
 	ck_assert_uint_eq(nr_stacks, nr);
 }
-END_TEST
 
-START_TEST(samples_before_the_start_and_during_the_scan_have_no_stack)
+TEST(samples_before_the_start_and_during_the_scan_have_no_stack)
 {
 	decoder.start_ns = 10;
 	decoder.scan_begin_ns = 20;
@@ -277,27 +267,3 @@ START_TEST(samples_before_the_start_and_during_the_scan_have_no_stack)
 	decode(sample.nr);
 	ck_assert_ptr_nonnull(flush(2));
 }
-END_TEST
-
-static Suite *perf_stack_suite(void)
-{
-	Suite *suite = suite_create("perf_stack");
-	TCase *tc = tcase_create("perf_stack");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, perf_asks_for_all_registers_and_the_stack);
-	tcase_add_loop_test(tc, sample_with_a_stack_becomes_a_record, 0, 2);
-	tcase_add_test(tc, sample_in_the_kernel_has_the_stack_of_its_user_code);
-	tcase_add_loop_test(tc, sample_without_a_readable_stack_has_registers, 0, 2);
-	tcase_add_loop_test(tc, samples_of_32_bit_code_and_of_kernel_threads_have_no_stack, 0, 3);
-	tcase_add_test(tc, torn_sample_counts_without_a_stack);
-	tcase_add_loop_test(tc, size_beyond_the_sample_is_not_believed, 0, 7);
-	tcase_add_loop_test(tc, more_bytes_used_than_there_are_are_those_that_are_there, 0, 3);
-	tcase_add_test(tc, largest_stack_fits_into_a_record);
-	tcase_add_test(tc, every_sample_keeps_its_stack_beside_its_registers);
-	tcase_add_test(tc, samples_before_the_start_and_during_the_scan_have_no_stack);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(perf_stack_suite)

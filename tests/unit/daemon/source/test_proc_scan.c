@@ -2,11 +2,8 @@
 /* test_proc_scan - records of running processes, with exec_ids given by a source. */
 #include "daemon/source/proc_scan.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "libprof/base/clock.h"
 #include "tests/unit/suite.h"
@@ -65,16 +62,17 @@ static uint32_t check(uint32_t exec_id, uint64_t since_ns)
 	return ((struct morph_exec *)buf.data)->nr_threads;
 }
 
-START_TEST(process_is_told_with_all_its_mappings)
+FIXTURE(NULL, teardown);
+
+TEST(process_is_told_with_all_its_mappings)
 {
 	uint64_t now_ns = mp_now_ns();
 
 	ck_assert_int_eq(md_proc_scan_one(getpid(), 0, NULL, &buf), 0);
 	ck_assert_uint_eq(check(0, now_ns), 1);
 }
-END_TEST
 
-START_TEST(number_is_in_every_record)
+TEST(number_is_in_every_record)
 {
 	struct numbers n = {.ids = {7, 7}};
 	const struct md_proc_ids ids = {next_number, &n};
@@ -82,10 +80,9 @@ START_TEST(number_is_in_every_record)
 	ck_assert_int_eq(md_proc_scan_one(getpid(), 0, &ids, &buf), 0);
 	check(7, 0);
 }
-END_TEST
 
 /* If the exec_id changed while reading, the mappings may be of either program. */
-START_TEST(process_that_execs_meanwhile_is_looked_at_again)
+TEST(process_that_execs_meanwhile_is_looked_at_again)
 {
 	struct numbers n = {.ids = {7, 8, 8, 9, 9, 9}};
 	const struct md_proc_ids ids = {next_number, &n};
@@ -94,9 +91,8 @@ START_TEST(process_that_execs_meanwhile_is_looked_at_again)
 	check(9, 0);
 	ck_assert_uint_eq(n.nr_asked, 6);
 }
-END_TEST
 
-START_TEST(process_that_ends_or_never_rests_is_left_out)
+TEST_EACH(process_that_ends_or_never_rests_is_left_out, 3)
 {
 	struct numbers n = {.fails_at = 1 + _i};
 	const struct md_proc_ids ids = {next_number, &n};
@@ -109,9 +105,8 @@ START_TEST(process_that_ends_or_never_rests_is_left_out)
 	ck_assert_int_eq(md_proc_scan_one(getpid(), 0, &ids, &buf), 0);
 	ck_assert_uint_eq(buf.size, 0);
 }
-END_TEST
 
-START_TEST(only_a_commands_own_descendants_are_told)
+TEST(only_a_commands_own_descendants_are_told)
 {
 	struct morph_record *record;
 	pid_t child = fork();
@@ -135,21 +130,3 @@ START_TEST(only_a_commands_own_descendants_are_told)
 	}
 	ck_assert_uint_eq(nr, 2);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("proc_scan");
-	TCase *tc = tcase_create("proc_scan");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, process_is_told_with_all_its_mappings);
-	tcase_add_test(tc, number_is_in_every_record);
-	tcase_add_test(tc, process_that_execs_meanwhile_is_looked_at_again);
-	tcase_add_loop_test(tc, process_that_ends_or_never_rests_is_left_out, 0, 3);
-	tcase_add_test(tc, only_a_commands_own_descendants_are_told);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

@@ -4,7 +4,7 @@
 
 #include "tests/unit/suite.h"
 
-START_TEST(quiet_waits_grow_to_a_second)
+TEST(quiet_waits_grow_to_a_second)
 {
 	int quiet_ms = 0, waits_ms = 0;
 
@@ -18,9 +18,8 @@ START_TEST(quiet_waits_grow_to_a_second)
 	ck_assert_int_ge(waits_ms, 1000 * 501);
 	ck_assert_int_eq(quiet_ms, MD_QUIET_LONGEST_MS);
 }
-END_TEST
 
-START_TEST(an_event_makes_waits_short_again)
+TEST(an_event_makes_waits_short_again)
 {
 	int quiet_ms = 0;
 
@@ -29,9 +28,8 @@ START_TEST(an_event_makes_waits_short_again)
 	ck_assert_int_eq(md_quiet_wait(&quiet_ms, false, 100), 100);
 	ck_assert_int_eq(md_quiet_wait(&quiet_ms, true, 100), 250);
 }
-END_TEST
 
-START_TEST(who_asks_for_no_wait_or_a_longer_one_gets_it)
+TEST(who_asks_for_no_wait_or_a_longer_one_gets_it)
 {
 	int quiet_ms = 0;
 
@@ -39,18 +37,3 @@ START_TEST(who_asks_for_no_wait_or_a_longer_one_gets_it)
 	ck_assert_int_eq(md_quiet_wait(&quiet_ms, true, 5000), 5000);
 	ck_assert_int_eq(md_quiet_wait(&quiet_ms, true, -1), -1);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("quiet");
-	TCase *tc = tcase_create("waits");
-
-	tcase_add_test(tc, quiet_waits_grow_to_a_second);
-	tcase_add_test(tc, an_event_makes_waits_short_again);
-	tcase_add_test(tc, who_asks_for_no_wait_or_a_longer_one_gets_it);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

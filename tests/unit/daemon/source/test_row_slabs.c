@@ -6,12 +6,6 @@
  */
 #include "daemon/source/row_slabs.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "libprof/unwind/rows_laid.h"
 #include "tests/unit/suite.h"
 
@@ -183,7 +177,7 @@ static void same_view(const struct mp_rows *view, const struct mp_rows *rows, si
 {
 	uint64_t span = (uint64_t)rows->nr_pages * MP_ROWS_PAGE, at, start, expected;
 	size_t packed_size;
-	void *packed;
+	AUTO_FREE void *packed = NULL;
 
 	for (uint32_t i = 0; i < nr; i++) {
 		at = rows->base + (i % 2 ? (uint64_t)rand() % (span + 2) - 1
@@ -199,7 +193,6 @@ static void same_view(const struct mp_rows *view, const struct mp_rows *rows, si
 	packed = mp_rows_flatten(view, &packed_size);
 	ck_assert_uint_eq(packed_size, size);
 	ck_assert(!memcmp(packed, table, size));
-	free(packed);
 }
 
 /* Rows in slabs are one table again, which is that of before. */
@@ -215,7 +208,9 @@ static void same_table(const struct mp_rows *view, size_t size)
 	free(gathered);
 }
 
-START_TEST(the_same_rule_is_found_at_each_address)
+FIXTURE(setup, teardown);
+
+TEST(the_same_rule_is_found_at_each_address)
 {
 	struct md_wire_file file, found;
 	struct mp_rows rows, view;
@@ -238,9 +233,8 @@ START_TEST(the_same_rule_is_found_at_each_address)
 	/* Enough for parts to be pushed to the next slab. */
 	ck_assert_uint_gt(laid.nr, 1);
 }
-END_TEST
 
-START_TEST(rows_that_differ_in_one_place_are_not_equal)
+TEST(rows_that_differ_in_one_place_are_not_equal)
 {
 	struct md_wire_file file;
 	struct mp_rows rows, view;
@@ -269,9 +263,8 @@ START_TEST(rows_that_differ_in_one_place_are_not_equal)
 	ck_assert(mp_rows_equal(&view, &rows));
 	free(bytes);
 }
-END_TEST
 
-START_TEST(rows_that_fill_a_page_are_found_or_refused)
+TEST(rows_that_fill_a_page_are_found_or_refused)
 {
 	struct md_wire_file file;
 	struct mp_rows rows, view;
@@ -299,9 +292,8 @@ START_TEST(rows_that_fill_a_page_are_found_or_refused)
 	ck_assert_int_eq(mp_rows_open("full", table, size, &rows, NULL), 0);
 	ck_assert_int_eq(mp_rows_lay(&rows, &bytes, &size), -EFBIG);
 }
-END_TEST
 
-START_TEST(nothing_is_taken_of_what_is_refused)
+TEST(nothing_is_taken_of_what_is_refused)
 {
 	struct md_wire_file file = {.nr_pages = 7};
 	struct mp_rows view;
@@ -320,9 +312,8 @@ START_TEST(nothing_is_taken_of_what_is_refused)
 	ck_assert_uint_eq(laid.used, (MD_WIRE_SLABS << MD_WIRE_SLAB_SHIFT) - 500);
 	ck_assert_uint_gt(used, size / 8);
 }
-END_TEST
 
-START_TEST(rows_stay_whole_where_they_were_until_all_are_laid)
+TEST(rows_stay_whole_where_they_were_until_all_are_laid)
 {
 	struct md_wire_file file;
 	struct mp_rows rows, view;
@@ -346,9 +337,8 @@ START_TEST(rows_stay_whole_where_they_were_until_all_are_laid)
 	free(copy);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(a_wrong_position_leads_out_of_no_slab)
+TEST(a_wrong_position_leads_out_of_no_slab)
 {
 	struct code code = {.nr_pages = 1};
 	struct md_wire_file file;
@@ -367,22 +357,3 @@ START_TEST(a_wrong_position_leads_out_of_no_slab)
 		find_rule(&code, (uint64_t)rand() % MP_ROWS_PAGE, &rule);
 	}
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("row_slabs");
-	TCase *tc = tcase_create("slabs");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, the_same_rule_is_found_at_each_address);
-	tcase_add_test(tc, rows_that_differ_in_one_place_are_not_equal);
-	tcase_add_test(tc, rows_that_fill_a_page_are_found_or_refused);
-	tcase_add_test(tc, nothing_is_taken_of_what_is_refused);
-	tcase_add_test(tc, rows_stay_whole_where_they_were_until_all_are_laid);
-	tcase_add_test(tc, a_wrong_position_leads_out_of_no_slab);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

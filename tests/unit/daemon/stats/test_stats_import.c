@@ -3,13 +3,8 @@
  * test_stats_import - callgrind files and perf script text: what is counted, and errors with
  * their lines. The imported module is this test program.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/import/import.h"
 #include "tests/unit/suite.h"
@@ -17,7 +12,6 @@
 static char self[4096];
 static struct mp_elf *elf;
 static uint64_t text, text_off, text_size; /* of the executable segment */
-static struct mp_err err;
 static struct md_import *import;
 
 static void setup(void)
@@ -90,7 +84,9 @@ static char buf[16384];
 
 #define callgrind(...) (snprintf(buf, sizeof(buf), __VA_ARGS__), run(buf, false, NULL))
 
-START_TEST(callgrind_counts_each_address)
+FIXTURE(setup, teardown);
+
+TEST(callgrind_counts_each_address)
 {
 	int r = callgrind("# callgrind format\nversion: 1\npositions: instr line\n"
 			  "events: Ir Dr\nob=(1) %s\nfl=(1) x.c\nfn=(1) main\n"
@@ -103,9 +99,8 @@ START_TEST(callgrind_counts_each_address)
 	ck_assert_uint_eq(import->ledger.emitted, 15);
 	check_balance();
 }
-END_TEST
 
-START_TEST(callgrind_leaves_out_the_costs_of_callees)
+TEST(callgrind_leaves_out_the_costs_of_callees)
 {
 	int r = callgrind("positions: instr\nevents: Ir\nob=(2) %s\nfn=(1) f\n0x%" PRIx64 " 1\n"
 			  "cob=(3) /no/such/lib.so\ncfn=(2) g\ncalls=3 0x999\n+2 1000\n+2 4\n"
@@ -121,9 +116,8 @@ START_TEST(callgrind_leaves_out_the_costs_of_callees)
 	ck_assert_uint_eq(import->ledger.unattributed[MP_UNATTR_DELETED], 6);
 	check_balance();
 }
-END_TEST
 
-START_TEST(callgrind_unknown_objects_and_addresses_without_code_are_said)
+TEST(callgrind_unknown_objects_and_addresses_without_code_are_said)
 {
 	int r = callgrind("positions: instr\nevents: Ir\nob=???\n0x1000 5\nob=%s\n0x1 6\n"
 			  "0x%" PRIx64 " 1\ntotals: 12\n",
@@ -135,9 +129,8 @@ START_TEST(callgrind_unknown_objects_and_addresses_without_code_are_said)
 	ck_assert_uint_eq(import->ledger.attributed, 1);
 	check_balance();
 }
-END_TEST
 
-START_TEST(callgrind_refuses_with_the_line)
+TEST(callgrind_refuses_with_the_line)
 {
 	static const struct {
 		const char *content, *message;
@@ -167,17 +160,15 @@ START_TEST(callgrind_refuses_with_the_line)
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char *copy = strdup(*bad[i].content ? bad[i].content : "\n");
+		AUTO_FREE char *copy = strdup(*bad[i].content ? bad[i].content : "\n");
 
 		md_import_free(import);
 		import = md_import_new();
 		ck_assert_msg(run(copy, false, NULL) < 0, "%s", bad[i].content);
 		ck_assert_msg(strstr(err.msg, bad[i].message) != NULL, "'%s' is not '%s'", err.msg,
 			      bad[i].message);
-		free(copy);
 	}
 }
-END_TEST
 
 /* ---- perf ---------------------------------------------------------------------------------- */
 
@@ -208,7 +199,7 @@ static uint64_t ip_of(uint64_t base, uint64_t off)
 	return base + (text_off & 0xfff) + off;
 }
 
-START_TEST(perf_finds_the_mapping_of_each_process)
+TEST(perf_finds_the_mapping_of_each_process)
 {
 	int r = perf("%s%s"
 		     "   prog   7/7     1.5: cpu-clock:   %" PRIx64 " main (/x)\n"
@@ -228,9 +219,8 @@ START_TEST(perf_finds_the_mapping_of_each_process)
 	ck_assert_str_eq(import->session.event, "cpu-clock");
 	check_balance();
 }
-END_TEST
 
-START_TEST(perf_follows_fork_and_exec)
+TEST(perf_follows_fork_and_exec)
 {
 	int r = perf("%s"
 		     "prog 7/7 1.1: PERF_RECORD_FORK(8:8):(7:7)\n"
@@ -253,9 +243,8 @@ START_TEST(perf_follows_fork_and_exec)
 	ck_assert_uint_eq(import->ledger.lost[MP_LOST_RING_FULL], 12);
 	check_balance();
 }
-END_TEST
 
-START_TEST(perf_says_why_a_sample_has_no_module)
+TEST(perf_says_why_a_sample_has_no_module)
 {
 	int r = perf(
 		"%s"
@@ -284,9 +273,8 @@ START_TEST(perf_says_why_a_sample_has_no_module)
 	ck_assert_uint_eq(u[MP_UNATTR_NO_MAPPING], 2); /* data, and an unknown kernel */
 	check_balance();
 }
-END_TEST
 
-START_TEST(perf_counts_activity_per_program)
+TEST(perf_counts_activity_per_program)
 {
 	/* The first file after an exec is the program; other mapped files are libraries. */
 	int r = perf(
@@ -311,9 +299,8 @@ START_TEST(perf_counts_activity_per_program)
 	ck_assert_uint_eq(kernel->counts[0].vaddr, 0xffffffff81000010);
 	check_balance();
 }
-END_TEST
 
-START_TEST(perf_takes_one_event_only)
+TEST(perf_takes_one_event_only)
 {
 	const char *format = "%sp 7/7 1.1: cycles:u: %" PRIx64 " f (/x)\n"
 			     "p 7/7 1.2: cache-misses: %" PRIx64 " f (/x)\n";
@@ -328,9 +315,8 @@ START_TEST(perf_takes_one_event_only)
 	ck_assert_uint_eq(count_at(2), 1);
 	ck_assert_str_eq(import->session.event, "cache-misses");
 }
-END_TEST
 
-START_TEST(perf_refuses_with_the_line)
+TEST(perf_refuses_with_the_line)
 {
 	static const struct {
 		const char *content, *message;
@@ -348,17 +334,15 @@ START_TEST(perf_refuses_with_the_line)
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char *copy = strdup(bad[i].content);
+		AUTO_FREE char *copy = strdup(bad[i].content);
 
 		md_import_free(import);
 		import = md_import_new();
 		ck_assert_msg(run(copy, true, NULL) < 0, "%s", bad[i].content);
 		ck_assert_msg(strstr(err.msg, bad[i].message) != NULL, "'%s' is not '%s'", err.msg,
 			      bad[i].message);
-		free(copy);
 	}
 }
-END_TEST
 
 /* ---- store --------------------------------------------------------------------------------- */
 
@@ -384,7 +368,7 @@ static bool stored_exact(void)
 	return exact;
 }
 
-START_TEST(callgrind_counts_are_exact_where_callgrind_counted)
+TEST(callgrind_counts_are_exact_where_callgrind_counted)
 {
 	const struct {
 		const char *creator;
@@ -405,9 +389,8 @@ START_TEST(callgrind_counts_are_exact_where_callgrind_counted)
 		import = md_import_new();
 	}
 }
-END_TEST
 
-START_TEST(import_is_stored_whole_and_balances)
+TEST(import_is_stored_whole_and_balances)
 {
 	char dir[] = "/tmp/morph-import-XXXXXX", db[64], cmd[64];
 	struct mp_store *store;
@@ -431,28 +414,3 @@ START_TEST(import_is_stored_whole_and_balances)
 	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
 	ck_assert_int_eq(system(cmd), 0);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("stats_import");
-	TCase *tc = tcase_create("stats_import");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, callgrind_counts_each_address);
-	tcase_add_test(tc, callgrind_leaves_out_the_costs_of_callees);
-	tcase_add_test(tc, callgrind_unknown_objects_and_addresses_without_code_are_said);
-	tcase_add_test(tc, callgrind_refuses_with_the_line);
-	tcase_add_test(tc, callgrind_counts_are_exact_where_callgrind_counted);
-	tcase_add_test(tc, perf_finds_the_mapping_of_each_process);
-	tcase_add_test(tc, perf_follows_fork_and_exec);
-	tcase_add_test(tc, perf_says_why_a_sample_has_no_module);
-	tcase_add_test(tc, perf_counts_activity_per_program);
-	tcase_add_test(tc, perf_takes_one_event_only);
-	tcase_add_test(tc, perf_refuses_with_the_line);
-	tcase_add_test(tc, import_is_stored_whole_and_balances);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,16 +3,16 @@
  * test_idle - what the kernel says about pressure, load, CPU time and power, and the policy's limits
  * applied to it.
  */
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
+#include "tests/unit/scratch.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/worker/idle.h"
 
-START_TEST(idle_reads_pressure)
+FIXTURE(scratch_make, scratch_remove);
+
+TEST(idle_reads_pressure)
 {
 	double share = -1;
 
@@ -26,9 +26,8 @@ START_TEST(idle_reads_pressure)
 	ck_assert_int_eq(md_idle_parse_pressure("some avg10=nan", &share), -EINVAL);
 	ck_assert_int_eq(md_idle_parse_pressure("some avg10=101", &share), -EINVAL);
 }
-END_TEST
 
-START_TEST(idle_reads_load)
+TEST(idle_reads_load)
 {
 	double load = -1;
 
@@ -38,9 +37,8 @@ START_TEST(idle_reads_load)
 	ck_assert_int_eq(md_idle_parse_load("-1 2 3", &load), -EINVAL);
 	ck_assert_int_eq(md_idle_parse_load("many", &load), -EINVAL);
 }
-END_TEST
 
-START_TEST(idle_reads_the_time_of_all_cpus)
+TEST(idle_reads_the_time_of_all_cpus)
 {
 	uint64_t busy = 0;
 
@@ -52,9 +50,8 @@ START_TEST(idle_reads_the_time_of_all_cpus)
 	ck_assert_int_eq(md_idle_parse_stat("cpu  10 20\n", &busy), -EINVAL);
 	ck_assert_int_eq(md_idle_parse_stat("intr 1 2 3 4 5 6\n", &busy), -EINVAL);
 }
-END_TEST
 
-START_TEST(idle_reads_the_time_of_a_process_with_any_name)
+TEST(idle_reads_the_time_of_a_process_with_any_name)
 {
 	uint64_t ticks = 0;
 	pid_t session = 0;
@@ -69,46 +66,22 @@ START_TEST(idle_reads_the_time_of_a_process_with_any_name)
 	ck_assert_int_eq(md_idle_parse_process("7 (a", &session, &ticks), -EINVAL);
 	ck_assert_int_eq(md_idle_parse_process("7 (a) R 1 7", &session, &ticks), -EINVAL);
 }
-END_TEST
-
-static char dir[64];
-
-static void setup(void)
-{
-	strcpy(dir, "/tmp/morph-idle-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static void teardown(void)
-{
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
-}
 
 static void supply(const char *name, const char *type, const char *online)
 {
-	char path[160];
-	FILE *f;
+	char path[256];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	mkdir(path, 0755);
 	snprintf(path, sizeof(path), "%s/%s/type", dir, name);
-	f = fopen(path, "w");
-	ck_assert_ptr_nonnull(f);
-	fputs(type, f);
-	fclose(f);
+	write_text(path, type);
 	if (!online)
 		return;
 	snprintf(path, sizeof(path), "%s/%s/online", dir, name);
-	f = fopen(path, "w");
-	ck_assert_ptr_nonnull(f);
-	fputs(online, f);
-	fclose(f);
+	write_text(path, online);
 }
 
-START_TEST(idle_knows_a_battery_without_mains)
+TEST(idle_knows_a_battery_without_mains)
 {
 	ck_assert(!md_idle_on_battery("/no/such/directory"));
 	ck_assert(!md_idle_on_battery(dir));
@@ -124,9 +97,8 @@ START_TEST(idle_knows_a_battery_without_mains)
 	supply("AC", "Mains\n", "1\n");
 	ck_assert(!md_idle_on_battery(dir));
 }
-END_TEST
 
-START_TEST(idle_is_what_the_policy_calls_idle)
+TEST(idle_is_what_the_policy_calls_idle)
 {
 	struct md_policy all = {.max_pressure = 1, .max_load = 1e6, .on_battery = true};
 	struct md_policy none = {.max_pressure = -1, .max_load = -1, .on_battery = true};
@@ -136,22 +108,3 @@ START_TEST(idle_is_what_the_policy_calls_idle)
 	ck_assert(!md_idle_check(&none, why, sizeof(why)));
 	ck_assert_uint_gt(strlen(why), 10);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("idle");
-	TCase *tc = tcase_create("idle");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, idle_reads_pressure);
-	tcase_add_test(tc, idle_reads_load);
-	tcase_add_test(tc, idle_reads_the_time_of_all_cpus);
-	tcase_add_test(tc, idle_reads_the_time_of_a_process_with_any_name);
-	tcase_add_test(tc, idle_knows_a_battery_without_mains);
-	tcase_add_test(tc, idle_is_what_the_policy_calls_idle);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

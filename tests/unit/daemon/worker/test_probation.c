@@ -7,9 +7,7 @@
 
 #include <fcntl.h>
 #include <math.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/worker/probation.h"
 
@@ -20,7 +18,7 @@ static enum md_probation_verdict judge(uint64_t own, uint64_t elsewhere, double 
 	return md_probation_judge(&before, &after, 0.1, ratio);
 }
 
-START_TEST(probation_compares_work_and_not_use)
+TEST(probation_compares_work_and_not_use)
 {
 	double ratio;
 
@@ -33,9 +31,8 @@ START_TEST(probation_compares_work_and_not_use)
 	ck_assert_int_eq(judge(40000, 10000, &ratio), MD_PROBATION_SLOWER);
 	ck_assert_double_eq_tol(ratio, 2, 1e-9);
 }
-END_TEST
 
-START_TEST(probation_allows_the_margin_and_chance)
+TEST(probation_allows_the_margin_and_chance)
 {
 	double ratio;
 
@@ -47,9 +44,8 @@ START_TEST(probation_allows_the_margin_and_chance)
 					    &ratio),
 			 MD_PROBATION_SLOWER);
 }
-END_TEST
 
-START_TEST(probation_says_nothing_by_few_samples)
+TEST(probation_says_nothing_by_few_samples)
 {
 	double ratio;
 
@@ -58,7 +54,6 @@ START_TEST(probation_says_nothing_by_few_samples)
 	ck_assert_int_eq(judge(0, 0, &ratio), MD_PROBATION_UNKNOWN);
 	ck_assert_double_eq(ratio, 0);
 }
-END_TEST
 
 static void touch(const char *dir, const char *name, time_t when)
 {
@@ -73,7 +68,7 @@ static void touch(const char *dir, const char *name, time_t when)
 	close(fd);
 }
 
-START_TEST(probation_counts_core_files_of_a_program)
+TEST(probation_counts_core_files_of_a_program)
 {
 	char dir[] = "/tmp/morph-cores-XXXXXX", cmd[64];
 
@@ -91,19 +86,3 @@ START_TEST(probation_counts_core_files_of_a_program)
 	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
 	ck_assert_int_eq(system(cmd), 0);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("probation");
-	TCase *tc = tcase_create("probation");
-
-	tcase_add_test(tc, probation_compares_work_and_not_use);
-	tcase_add_test(tc, probation_allows_the_margin_and_chance);
-	tcase_add_test(tc, probation_says_nothing_by_few_samples);
-	tcase_add_test(tc, probation_counts_core_files_of_a_program);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_queue - a file gets a job by its share of this machine's time, whatever a fleet's other machines do. */
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
+#include "tests/unit/scratch.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/worker/queue.h"
@@ -14,9 +12,8 @@
 #define NOW	(20000 * DAY)
 #define SAMPLES 1000
 
-static char dir[64], db[96], files[2][96];
+static char db[256], files[2][256];
 static struct mp_store *store;
-static struct mp_err err;
 
 #define ok(call) ck_assert_msg((call) == 0, "%s: %s", #call, err.msg)
 
@@ -27,28 +24,20 @@ static struct mp_id id_of(int file)
 
 static void setup(void)
 {
-	strcpy(dir, "/tmp/morph-queue-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(db, sizeof(db), "%s/morph.db", dir);
 	ok(mp_store_open(db, MP_STORE_WRITE, &store, &err));
 	for (int i = 0; i < 2; i++) {
-		FILE *file;
-
 		snprintf(files[i], sizeof(files[i]), "%s/program%d", dir, i);
-		file = fopen(files[i], "w");
-		ck_assert_ptr_nonnull(file);
-		fclose(file);
+		write_text(files[i], "");
 		ck_assert_int_eq(chmod(files[i], 0755), 0);
 	}
 }
 
 static void teardown(void)
 {
-	char cmd[128];
-
 	mp_store_close(store);
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
+	scratch_remove();
 }
 
 static void sample(int file, uint64_t nr)
@@ -85,7 +74,9 @@ static size_t fill(struct mp_job **jobs)
 	return nr;
 }
 
-START_TEST(queue_counts_this_machines_time)
+FIXTURE(setup, teardown);
+
+TEST(queue_counts_this_machines_time)
 {
 	struct mp_job *jobs;
 
@@ -95,9 +86,8 @@ START_TEST(queue_counts_this_machines_time)
 	ck_assert_str_eq(jobs[0].path, files[0]);
 	mp_store_free_jobs(jobs, 1);
 }
-END_TEST
 
-START_TEST(queue_waits_for_samples_of_this_machine)
+TEST(queue_waits_for_samples_of_this_machine)
 {
 	struct mp_job *jobs;
 
@@ -106,9 +96,8 @@ START_TEST(queue_waits_for_samples_of_this_machine)
 	ck_assert_uint_eq(fill(&jobs), 0);
 	mp_store_free_jobs(jobs, 0);
 }
-END_TEST
 
-START_TEST(queue_is_in_the_order_of_this_machines_samples)
+TEST(queue_is_in_the_order_of_this_machines_samples)
 {
 	struct md_policy policy = {.min_samples = SAMPLES};
 	struct mp_job *jobs;
@@ -126,19 +115,3 @@ START_TEST(queue_is_in_the_order_of_this_machines_samples)
 	ck_assert_uint_eq(nr_ready, 1);
 	mp_store_free_jobs(jobs, nr);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("queue");
-	TCase *tc = tcase_create("queue");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, queue_counts_this_machines_time);
-	tcase_add_test(tc, queue_waits_for_samples_of_this_machine);
-	tcase_add_test(tc, queue_is_in_the_order_of_this_machines_samples);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -55,7 +55,9 @@ static uint64_t size_of(const char *path)
 	return stat(path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-START_TEST(task_takes_a_file_of_the_right_size)
+FIXTURE(setup, teardown);
+
+TEST(task_takes_a_file_of_the_right_size)
 {
 	write_bytes(MOST);
 	ck_assert_int_eq(md_task_take(&task, from.text, to.text, MOST), 0);
@@ -63,9 +65,8 @@ START_TEST(task_takes_a_file_of_the_right_size)
 	write_bytes(MOST + 4096);
 	ck_assert_int_lt(md_task_take(&task, from.text, to.text, MOST), 0);
 }
-END_TEST
 
-START_TEST(task_takes_no_more_of_a_file_that_grows)
+TEST(task_takes_no_more_of_a_file_that_grows)
 {
 	pid_t pid;
 
@@ -86,19 +87,3 @@ START_TEST(task_takes_no_more_of_a_file_that_grows)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("task");
-	TCase *t = tcase_create("task");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, task_takes_a_file_of_the_right_size);
-	tcase_add_test(t, task_takes_no_more_of_a_file_that_grows);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

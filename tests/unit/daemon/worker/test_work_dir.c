@@ -3,40 +3,17 @@
  * test_work_dir - one worker at a time; a job's files, which go without following links; the evidence of
  * an audit, complete or not at all.
  */
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
+#include "tests/unit/scratch.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "daemon/worker/work_dir.h"
 
-static char dir[64];
-static struct mp_err err;
-
 static void setup(void)
 {
-	strcpy(dir, "/tmp/morph-work-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	err.msg[0] = 0;
-}
-
-static void teardown(void)
-{
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
-}
-
-static void write_text(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	ck_assert_ptr_nonnull(f);
-	fputs(text, f);
-	fclose(f);
 }
 
 static struct md_work_dir open_job(void)
@@ -47,7 +24,9 @@ static struct md_work_dir open_job(void)
 	return job;
 }
 
-START_TEST(work_dir_admits_one_worker)
+FIXTURE(setup, scratch_remove);
+
+TEST(work_dir_admits_one_worker)
 {
 	int first = md_state_lock(dir, &err), second;
 
@@ -60,12 +39,11 @@ START_TEST(work_dir_admits_one_worker)
 	ck_assert_int_eq(chmod(dir, 0777), 0);
 	ck_assert_int_eq(md_state_lock(dir, &err), -EPERM);
 }
-END_TEST
 
-START_TEST(work_dir_is_removed_without_following_links)
+TEST(work_dir_is_removed_without_following_links)
 {
 	struct md_work_dir job = open_job(), again = open_job();
-	char precious[128];
+	char precious[256];
 
 	ck_assert_str_eq(job.path, again.path);
 	snprintf(precious, sizeof(precious), "%s/precious", dir);
@@ -79,9 +57,8 @@ START_TEST(work_dir_is_removed_without_following_links)
 	ck_assert_int_eq(access(job.path, F_OK), -1);
 	ck_assert_int_eq(access(precious, F_OK), 0);
 }
-END_TEST
 
-START_TEST(evidence_is_read_back)
+TEST(evidence_is_read_back)
 {
 	struct md_work_dir job = open_job();
 	struct md_evidence e = {.original = "aa",
@@ -101,7 +78,6 @@ START_TEST(evidence_is_read_back)
 	ck_assert_uint_eq(back.pairs, 24);
 	ck_assert_int_eq(access(md_work_path(&job, "evidence.new").text, F_OK), -1);
 }
-END_TEST
 
 static const char *const damaged[] = {
 	"",
@@ -114,7 +90,7 @@ static const char *const damaged[] = {
 	 "\"verdict\": \"faster\"}"),
 };
 
-START_TEST(evidence_that_is_damaged_is_none)
+TEST_EACH(evidence_that_is_damaged_is_none, sizeof(damaged) / sizeof(damaged[0]))
 {
 	struct md_work_dir job = open_job();
 	struct md_evidence e;
@@ -122,9 +98,8 @@ START_TEST(evidence_that_is_damaged_is_none)
 	write_text(md_work_path(&job, "evidence").text, damaged[_i]);
 	ck_assert(!md_evidence_load(&job, &e));
 }
-END_TEST
 
-START_TEST(evidence_reads_what_an_audit_printed)
+TEST(evidence_reads_what_an_audit_printed)
 {
 	struct md_work_dir job = open_job();
 	struct md_work_path report = md_work_path(&job, "report");
@@ -139,22 +114,3 @@ START_TEST(evidence_reads_what_an_audit_printed)
 	ck_assert_double_eq(e.gain.highest, 0);
 	ck_assert_uint_eq(e.pairs, 3);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("work_dir");
-	TCase *tc = tcase_create("work_dir");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, work_dir_admits_one_worker);
-	tcase_add_test(tc, work_dir_is_removed_without_following_links);
-	tcase_add_test(tc, evidence_is_read_back);
-	tcase_add_loop_test(tc, evidence_that_is_damaged_is_none, 0,
-			    (int)(sizeof(damaged) / sizeof(damaged[0])));
-	tcase_add_test(tc, evidence_reads_what_an_audit_printed);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

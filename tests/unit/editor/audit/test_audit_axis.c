@@ -6,7 +6,7 @@
 #include "editor/audit/audit_history.h"
 #include "tests/unit/suite.h"
 
-START_TEST(axis_covers_the_bulk_but_not_an_outlier)
+TEST(axis_covers_the_bulk_but_not_an_outlier)
 {
 	double values[] = {10, 11, 12, 13, 14, 15, 16, 1000}, same[] = {5, 5, 5}, one[] = {-2};
 	struct me_axis axis = {.from = 0, .to = 100};
@@ -23,9 +23,8 @@ START_TEST(axis_covers_the_bulk_but_not_an_outlier)
 	me_axis_cover(&axis, NULL, 0, ME_AXIS_BULK);
 	ck_assert(axis.lo < axis.hi);
 }
-END_TEST
 
-START_TEST(axis_ticks_are_round_and_few)
+TEST(axis_ticks_are_round_and_few)
 {
 	static const struct {
 		double lo, hi, step;
@@ -45,12 +44,11 @@ START_TEST(axis_ticks_are_round_and_few)
 		ck_assert_msg(decimals == cases[i].decimals, "%zu: %d", i, decimals);
 	}
 }
-END_TEST
 
-START_TEST(history_ends_with_the_result_and_is_limited)
+TEST(history_ends_with_the_result_and_is_limited)
 {
 	struct me_history history;
-	struct mp_seq seq;
+	AUTO(mp_seq_fini) struct mp_seq seq = {0};
 	double lo, hi;
 
 	mp_seq_init(&seq, 0.01);
@@ -73,20 +71,4 @@ START_TEST(history_ends_with_the_result_and_is_limited)
 		ck_assert(last->estimate == mp_seq_estimate(&seq));
 		me_history_fini(&history);
 	}
-	mp_seq_fini(&seq);
 }
-END_TEST
-
-static Suite *audit_axis_suite(void)
-{
-	Suite *suite = suite_create("audit_axis");
-	TCase *tcase = tcase_create("axis");
-
-	tcase_add_test(tcase, axis_covers_the_bulk_but_not_an_outlier);
-	tcase_add_test(tcase, axis_ticks_are_round_and_few);
-	tcase_add_test(tcase, history_ends_with_the_result_and_is_limited);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(audit_axis_suite)

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_audit_export - the files that an audit writes for other tools, and reads to continue. */
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "editor/audit/audit_export.h"
 #include "editor/audit/audit_report.h"
 #include "editor/base/shell_words.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
 
 #define HEAD "pair,a_ns,b_ns,speedup,metric,a_hash,b_hash\n"
 #define ROW1 "1,110,100,1.100000,cpu,00000000000000aa,ffffffffffffffff\n"
@@ -35,13 +31,10 @@ static void teardown(void)
 
 static int read_back(const char *text, struct me_audit_pairs *pairs)
 {
-	FILE *out = fopen(path, "w");
 	struct mp_err err = {""};
 	int rc;
 
-	ck_assert_ptr_nonnull(out);
-	fputs(text, out);
-	fclose(out);
+	write_text(path, text);
 	rc = me_audit_read_csv(path, pairs, &err);
 	ck_assert_int_eq(!rc, !err.msg[0]);
 	return rc;
@@ -72,10 +65,12 @@ static char *printed(void (*print)(const struct me_audit_opts *, const struct me
 	return text;
 }
 
-START_TEST(csv_is_read_as_it_was_written)
+FIXTURE(setup, teardown);
+
+TEST(csv_is_read_as_it_was_written)
 {
-	char *text = printed(me_audit_print_csv, ME_AUDIT_UNDECIDED, &cpu);
-	struct me_audit_pairs pairs;
+	AUTO_FREE char *text = printed(me_audit_print_csv, ME_AUDIT_UNDECIDED, &cpu);
+	AUTO(me_audit_pairs_fini) struct me_audit_pairs pairs = {0};
 
 	ck_assert_str_eq(text, HEAD ROW1 ROW2);
 	ck_assert_int_eq(read_back(text, &pairs), 0);
@@ -86,18 +81,14 @@ START_TEST(csv_is_read_as_it_was_written)
 	ck_assert_uint_eq(pairs.a_hash, 0xaa);
 	ck_assert_uint_eq(pairs.b_hash, UINT64_MAX);
 	ck_assert_str_eq(pairs.metric, "cpu");
-	me_audit_pairs_fini(&pairs);
-	free(text);
 }
-END_TEST
 
 /* A pattern may hold what separates cells. */
-START_TEST(csv_of_a_pattern_is_read_as_it_was_written)
+TEST(csv_of_a_pattern_is_read_as_it_was_written)
 {
-	struct me_metric metric = {.unit = "requests/s"};
-	struct me_audit_pairs pairs;
-	struct mp_err err;
-	char *text;
+	AUTO(me_metric_fini) struct me_metric metric = {.unit = "requests/s"};
+	AUTO(me_audit_pairs_fini) struct me_audit_pairs pairs = {0};
+	AUTO_FREE char *text = NULL;
 
 	ck_assert_int_eq(me_metric_parse(&metric, "/\"tps\", ([0-9,.]+)/", &err), 0);
 	text = printed(me_audit_print_csv, ME_AUDIT_UNDECIDED, &metric);
@@ -110,13 +101,9 @@ START_TEST(csv_of_a_pattern_is_read_as_it_was_written)
 	ck_assert_uint_eq(pairs.nr, 2);
 	ck_assert_str_eq(pairs.metric, me_metric_name(&metric));
 	ck_assert_str_eq(pairs.unit, "requests/s");
-	me_audit_pairs_fini(&pairs);
-	me_metric_fini(&metric);
-	free(text);
 }
-END_TEST
 
-START_TEST(csv_of_something_else_is_refused)
+TEST(csv_of_something_else_is_refused)
 {
 	static const char *const bad[] = {
 		"",
@@ -137,28 +124,26 @@ START_TEST(csv_of_something_else_is_refused)
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct me_audit_pairs pairs;
+		AUTO(me_audit_pairs_fini) struct me_audit_pairs pairs = {0};
 
 		ck_assert_msg(read_back(bad[i], &pairs) == -EINVAL, "%zu: %s", i, bad[i]);
-		me_audit_pairs_fini(&pairs);
 	}
 }
-END_TEST
 
-START_TEST(markdown_keeps_a_path_in_its_cell)
+FIXTURE(NULL, NULL);
+
+TEST(markdown_keeps_a_path_in_its_cell)
 {
-	char *text = printed(me_audit_print_markdown, ME_AUDIT_UNDECIDED, &cpu);
+	AUTO_FREE char *text = printed(me_audit_print_markdown, ME_AUDIT_UNDECIDED, &cpu);
 
 	ck_assert_ptr_nonnull(strstr(text, "| A | `a\\|b?c?` | 0.000 | 0.000 | 0.000 | 1 | |\n"));
 	ck_assert_ptr_nonnull(strstr(text, "Verdict: undecided, by cpu time, after 2 pairs"));
-	free(text);
 }
-END_TEST
 
 /* Each row has as many cells as the header, even if values are unknown. */
-START_TEST(markdown_has_seven_cells_in_each_row)
+TEST_RANGE(markdown_has_seven_cells_in_each_row, ME_AUDIT_FASTER, ME_AUDIT_DIFFERS + 1)
 {
-	char *text = printed(me_audit_print_markdown, (enum me_audit_verdict)_i, &cpu);
+	AUTO_FREE char *text = printed(me_audit_print_markdown, (enum me_audit_verdict)_i, &cpu);
 	char *line = strtok(text, "\n");
 
 	for (int row = 0; row < 4; row++, line = strtok(NULL, "\n")) {
@@ -168,15 +153,13 @@ START_TEST(markdown_has_seven_cells_in_each_row)
 			nr += *c == '|' && (c == line || c[-1] != '\\');
 		ck_assert_msg(nr == 8, "%d: %s", nr, line);
 	}
-	free(text);
 }
-END_TEST
 
-START_TEST(progress_lines_come_as_often_as_they_may)
+TEST(progress_lines_come_as_often_as_they_may)
 {
 	struct me_audit_lines lines = {.every_s = 1000};
-	struct mp_seq seq;
-	char *text = NULL;
+	AUTO(mp_seq_fini) struct mp_seq seq = {0};
+	AUTO_FREE char *text = NULL;
 	size_t size;
 
 	mp_seq_init(&seq, 0.01);
@@ -194,42 +177,16 @@ START_TEST(progress_lines_come_as_often_as_they_may)
 	me_audit_progress_line(&seq, &lines);
 	ck_assert_ptr_nonnull(strstr(text, "1 pair: B 1.000 times as fast\n"));
 	fclose(lines.out);
-	free(text);
-	mp_seq_fini(&seq);
 }
-END_TEST
 
-START_TEST(words_are_what_the_shell_reads)
+TEST(words_are_what_the_shell_reads)
 {
 	char *words[] = {(char *)"sh", (char *)"-c", (char *)"it's \"$HOME\"", (char *)"", NULL};
-	char *text = NULL;
+	AUTO_FREE char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	me_shell_words(out, words);
 	fclose(out);
 	ck_assert_str_eq(text, " sh -c 'it'\\''s \"$HOME\"' ''");
-	free(text);
 }
-END_TEST
-
-static Suite *audit_export_suite(void)
-{
-	Suite *suite = suite_create("audit_export");
-	TCase *csv = tcase_create("csv"), *words = tcase_create("words");
-
-	tcase_add_checked_fixture(csv, setup, teardown);
-	tcase_add_test(csv, csv_is_read_as_it_was_written);
-	tcase_add_test(csv, csv_of_a_pattern_is_read_as_it_was_written);
-	tcase_add_test(csv, csv_of_something_else_is_refused);
-	suite_add_tcase(suite, csv);
-	tcase_add_test(words, markdown_keeps_a_path_in_its_cell);
-	tcase_add_loop_test(words, markdown_has_seven_cells_in_each_row, ME_AUDIT_FASTER,
-			    ME_AUDIT_DIFFERS + 1);
-	tcase_add_test(words, progress_lines_come_as_often_as_they_may);
-	tcase_add_test(words, words_are_what_the_shell_reads);
-	suite_add_tcase(suite, words);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(audit_export_suite)

@@ -4,14 +4,10 @@
  * one that cannot be.
  */
 #include <check.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "editor/base/attributes.h"
 #include "tests/unit/suite.h"
@@ -53,15 +49,15 @@ static bool has(int fd, const char *name, const char *value)
 
 static void carry_over(void)
 {
-	struct me_attributes a;
-	struct mp_err err = {""};
+	AUTO(me_attributes_fini) struct me_attributes a = {0};
 
 	ck_assert_msg(!me_attributes_read(one, "one", &a, &err), "%s", err.msg);
 	ck_assert_msg(!me_attributes_apply(&a, two, "two", &err), "%s", err.msg);
-	me_attributes_fini(&a);
 }
 
-START_TEST(attributes_carry_mode_and_extended_attributes)
+FIXTURE(setup, teardown);
+
+TEST(attributes_carry_mode_and_extended_attributes)
 {
 	struct stat st;
 
@@ -75,9 +71,8 @@ START_TEST(attributes_carry_mode_and_extended_attributes)
 	ck_assert(has(two, "user.colour", "blue"));
 	ck_assert(has(two, "user.empty", ""));
 }
-END_TEST
 
-START_TEST(attributes_take_away_what_the_other_has_not)
+TEST(attributes_take_away_what_the_other_has_not)
 {
 	if (fsetxattr(two, "user.stranger", "x", 1, 0))
 		MORPH_SKIP("no extended attributes here: %s", strerror(errno));
@@ -85,10 +80,9 @@ START_TEST(attributes_take_away_what_the_other_has_not)
 	ck_assert_int_eq(fgetxattr(two, "user.stranger", NULL, 0), -1);
 	ck_assert_int_eq(errno, ENODATA);
 }
-END_TEST
 
 /* Changing the owner removes set-id bits and capabilities, so these are set afterwards. */
-START_TEST(attributes_carry_owner_set_id_bits_and_capabilities)
+TEST(attributes_carry_owner_set_id_bits_and_capabilities)
 {
 	struct vfs_cap_data cap = {.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
 				   .data = {{.permitted = 1u << CAP_NET_RAW}}};
@@ -109,13 +103,11 @@ START_TEST(attributes_carry_owner_set_id_bits_and_capabilities)
 	ck_assert_int_eq(fgetxattr(two, "security.capability", &got, sizeof(got)), sizeof(cap));
 	ck_assert_mem_eq(&got, &cap, sizeof(cap));
 }
-END_TEST
 
 /* As another user: either everything is kept or there is an error. */
-START_TEST(attributes_name_what_cannot_be_kept)
+TEST(attributes_name_what_cannot_be_kept)
 {
-	struct me_attributes a;
-	struct mp_err err = {""};
+	AUTO(me_attributes_fini) struct me_attributes a = {0};
 	int status;
 	pid_t pid;
 
@@ -135,14 +127,11 @@ START_TEST(attributes_name_what_cannot_be_kept)
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
-	me_attributes_fini(&a);
 }
-END_TEST
 
-START_TEST(attributes_find_by_name)
+TEST(attributes_find_by_name)
 {
 	struct me_attributes a;
-	struct mp_err err;
 
 	if (fsetxattr(one, "user.a", "1", 1, 0))
 		MORPH_SKIP("no extended attributes here: %s", strerror(errno));
@@ -154,21 +143,3 @@ START_TEST(attributes_find_by_name)
 	ck_assert_ptr_nonnull(strstr(err.msg, "gone"));
 	me_attributes_fini(&a);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("attributes");
-	TCase *tc = tcase_create("attributes");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, attributes_carry_mode_and_extended_attributes);
-	tcase_add_test(tc, attributes_take_away_what_the_other_has_not);
-	tcase_add_test(tc, attributes_carry_owner_set_id_bits_and_capabilities);
-	tcase_add_test(tc, attributes_name_what_cannot_be_kept);
-	tcase_add_test(tc, attributes_find_by_name);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_digest - the digest of a copy is that of its bytes. */
 #include <check.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "editor/base/digest.h"
 #include "tests/unit/suite.h"
@@ -24,7 +20,7 @@ static int temporary(void)
 	return fd;
 }
 
-START_TEST(digest_of_a_copy_is_that_of_the_bytes)
+TEST(digest_of_a_copy_is_that_of_the_bytes)
 {
 	uint8_t *bytes = malloc(SIZE), *copy = malloc(SIZE);
 	struct me_digest memory, file, again;
@@ -51,10 +47,9 @@ START_TEST(digest_of_a_copy_is_that_of_the_bytes)
 	close(in);
 	close(to);
 }
-END_TEST
 
 /* A later version of Morph must find a backup made today. */
-START_TEST(digest_stays_what_it_is)
+TEST(digest_stays_what_it_is)
 {
 	struct me_digest d;
 
@@ -63,9 +58,8 @@ START_TEST(digest_stays_what_it_is)
 	me_digest_memory("Morph", 5, &d);
 	ck_assert_uint_eq(strlen(d.hex), 32);
 }
-END_TEST
 
-START_TEST(digest_tells_of_errors)
+TEST(digest_tells_of_errors)
 {
 	struct me_digest d;
 	int in = temporary(), closed = temporary(), full = open("/dev/full", O_WRONLY);
@@ -77,18 +71,3 @@ START_TEST(digest_tells_of_errors)
 	close(in);
 	close(full);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("digest");
-	TCase *tc = tcase_create("digest");
-
-	tcase_add_test(tc, digest_of_a_copy_is_that_of_the_bytes);
-	tcase_add_test(tc, digest_stays_what_it_is);
-	tcase_add_test(tc, digest_tells_of_errors);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

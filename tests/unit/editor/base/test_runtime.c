@@ -6,22 +6,18 @@
 #include "editor/base/runtime.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "libprof/note/counts_file.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
+#include "tests/unit/scratch.h"
 
 #define HASH	       0x0123456789abcdefull
 #define NR_COUNTERS    1024
@@ -204,26 +200,15 @@ static int in_child(int (*main)(void *), void *arg)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static char dir[256], path[300];
+static char path[256];
 
 static void setup(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(dir, sizeof(dir), "%s/morph-runtime.XXXXXX", tmp ? tmp : "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(path, sizeof(path), "%s/counts", dir);
 }
 
-static void teardown(void)
-{
-	char command[300];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
-}
-
-static size_t read_file(const char *name, void *to, size_t max)
+static size_t read_part(const char *name, void *to, size_t max)
 {
 	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t nr;
@@ -233,15 +218,6 @@ static size_t read_file(const char *name, void *to, size_t max)
 	nr = read(fd, to, max);
 	close(fd);
 	return nr < 0 ? 0 : (size_t)nr;
-}
-
-static void write_file(const void *data, size_t size)
-{
-	FILE *file = fopen(path, "we");
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_uint_eq(fwrite(data, 1, size, file), size);
-	ck_assert_int_eq(fclose(file), 0);
 }
 
 struct counts {
@@ -266,14 +242,16 @@ static void read_counts(struct counts *counts)
 {
 	struct counts good;
 
-	ck_assert_uint_eq(read_file(path, counts, sizeof(*counts)), FILE_BYTES);
+	ck_assert_uint_eq(read_part(path, counts, sizeof(*counts)), FILE_BYTES);
 	make_header(&good);
 	ck_assert_mem_eq(counts, &good, MP_COUNTS_FILE_HEADER_BYTES);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-START_TEST(runtime_begins_with_branch_targets)
+FIXTURE(setup, scratch_remove);
+
+TEST(runtime_begins_with_branch_targets)
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
@@ -288,7 +266,6 @@ START_TEST(runtime_begins_with_branch_targets)
 	ck_assert_uint_eq(sizeof(struct me_runtime_params), 72 + ME_RUNTIME_PATH);
 	ck_assert_mem_eq(&(uint64_t){ME_RUNTIME_MAGIC}, "MORPHRT6", 8);
 }
-END_TEST
 
 static int count_while_watched(void *arg)
 {
@@ -309,7 +286,7 @@ static int count_while_watched(void *arg)
 	return 4;
 }
 
-START_TEST(runtime_shares_the_counters_while_the_program_runs)
+TEST(runtime_shares_the_counters_while_the_program_runs)
 {
 	struct counts counts;
 	int pipes[4], status;
@@ -336,7 +313,6 @@ START_TEST(runtime_shares_the_counters_while_the_program_runs)
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_uint_eq(st.st_mode & 07777, 0644);
 }
-END_TEST
 
 static int count_before_and_after(void *arg)
 {
@@ -353,7 +329,7 @@ static int count_before_and_after(void *arg)
 	return 0;
 }
 
-START_TEST(runtime_adds_what_was_counted_before_and_in_other_runs)
+TEST(runtime_adds_what_was_counted_before_and_in_other_runs)
 {
 	struct counts counts;
 
@@ -363,14 +339,13 @@ START_TEST(runtime_adds_what_was_counted_before_and_in_other_runs)
 	ck_assert_uint_eq(counts.counters[511], 1);
 	ck_assert_uint_eq(counts.counters[NR_COUNTERS - 1], 2);
 	counts.counters[1] = 100;
-	write_file(&counts, FILE_BYTES);
+	write_file(path, &counts, FILE_BYTES);
 	ck_assert_int_eq(in_child(count_before_and_after, (uint64_t[]){15, 100}), 0);
 	read_counts(&counts);
 	ck_assert_uint_eq(counts.counters[0], 30);
 	ck_assert_uint_eq(counts.counters[1], 100);
 	ck_assert_uint_eq(counts.counters[511], 2);
 }
-END_TEST
 
 static int count_with_a_child(void *arg)
 {
@@ -389,7 +364,7 @@ static int count_with_a_child(void *arg)
 	return 0;
 }
 
-START_TEST(runtime_shares_the_counters_with_forked_processes)
+TEST(runtime_shares_the_counters_with_forked_processes)
 {
 	struct counts counts;
 
@@ -399,7 +374,6 @@ START_TEST(runtime_shares_the_counters_with_forked_processes)
 	ck_assert_uint_eq(counts.counters[1], 4);
 	ck_assert_uint_eq(counts.counters[2], 8);
 }
-END_TEST
 
 /* Private counters work, keep their values, and are not shared. */
 static int count_in_private(void *arg)
@@ -418,16 +392,15 @@ static int count_in_private(void *arg)
 
 static void assert_left_alone(const void *data, size_t size, int line)
 {
-	uint8_t *after = malloc(size + 1);
+	AUTO_FREE uint8_t *after = malloc(size + 1);
 
-	write_file(data, size);
+	write_file(path, data, size);
 	ck_assert_int_eq(in_child(count_in_private, NULL), 0);
-	ck_assert_msg(read_file(path, after, size + 1) == size, "line %d", line);
+	ck_assert_msg(read_part(path, after, size + 1) == size, "line %d", line);
 	ck_assert_msg(!memcmp(data, after, size), "line %d", line);
-	free(after);
 }
 
-START_TEST(runtime_leaves_other_files_alone)
+TEST(runtime_leaves_other_files_alone)
 {
 	struct counts good, other;
 	const size_t header = sizeof(good.header);
@@ -446,14 +419,13 @@ START_TEST(runtime_leaves_other_files_alone)
 	assert_left_alone(&good, header, __LINE__);
 	assert_left_alone("\n", 1, __LINE__);
 	/* The unchanged file would have been used. */
-	write_file(&good, FILE_BYTES);
+	write_file(path, &good, FILE_BYTES);
 	ck_assert_int_eq(in_child(count_before_and_after, (uint64_t[]){0, 0}), 0);
 	read_counts(&good);
 	ck_assert_uint_eq(good.counters[0], 15);
 }
-END_TEST
 
-START_TEST(runtime_runs_on_where_there_can_be_no_file)
+TEST(runtime_runs_on_where_there_can_be_no_file)
 {
 	char there[300];
 	struct stat st;
@@ -477,7 +449,6 @@ START_TEST(runtime_runs_on_where_there_can_be_no_file)
 	path[0] = '\0';
 	ck_assert_int_eq(in_child(count_in_private, NULL), 0);
 }
-END_TEST
 
 static int run_with_bad_params(void *arg)
 {
@@ -494,7 +465,7 @@ static int run_with_bad_params(void *arg)
 	return registers_kept() && child.counters[0] == 9 ? 0 : 2;
 }
 
-START_TEST(runtime_writes_nothing_for_who_has_more_rights)
+TEST(runtime_writes_nothing_for_who_has_more_rights)
 {
 	struct stat st;
 
@@ -506,7 +477,6 @@ START_TEST(runtime_writes_nothing_for_who_has_more_rights)
 	ck_assert_int_eq(in_child(run_with_bad_params, &(int){3}), 0);
 	ck_assert_int_eq(stat(path, &st), 0);
 }
-END_TEST
 
 static int init_with_more_rights(void *arg)
 {
@@ -518,7 +488,7 @@ static int init_with_more_rights(void *arg)
 	return 0;
 }
 
-START_TEST(runtime_of_a_library_writes_nothing_for_who_has_more_rights)
+TEST(runtime_of_a_library_writes_nothing_for_who_has_more_rights)
 {
 	struct stat st;
 
@@ -529,7 +499,6 @@ START_TEST(runtime_of_a_library_writes_nothing_for_who_has_more_rights)
 	ck_assert_int_eq(in_child(init_with_more_rights, &(int){0}), 0);
 	ck_assert_int_eq(stat(path, &st), 0);
 }
-END_TEST
 
 static int run_with_a_limit(void *arg)
 {
@@ -541,7 +510,7 @@ static int run_with_a_limit(void *arg)
 	return count_in_private(NULL);
 }
 
-START_TEST(runtime_heeds_the_limit_of_file_sizes)
+TEST(runtime_heeds_the_limit_of_file_sizes)
 {
 	struct stat st;
 
@@ -553,7 +522,6 @@ START_TEST(runtime_heeds_the_limit_of_file_sizes)
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_int_eq(st.st_size, FILE_BYTES);
 }
-END_TEST
 
 /* Return: 77 if mounting is not allowed. */
 static int run_on_a_full_disk(void *arg)
@@ -565,7 +533,7 @@ static int run_on_a_full_disk(void *arg)
 	return count_in_private(NULL);
 }
 
-START_TEST(runtime_counts_in_private_on_a_full_disk)
+TEST(runtime_counts_in_private_on_a_full_disk)
 {
 	int ret = in_child(run_on_a_full_disk, NULL);
 
@@ -573,7 +541,6 @@ START_TEST(runtime_counts_in_private_on_a_full_disk)
 		MORPH_SKIP("may not mount");
 	ck_assert_int_eq(ret, 0);
 }
-END_TEST
 
 static int run_with_pid(void *arg)
 {
@@ -586,7 +553,7 @@ static int run_with_pid(void *arg)
 	child.counters[0] = 3;
 	snprintf(name, sizeof(name), "%s/%d.a%%p%%", dir, getpid());
 	(void)arg;
-	return read_file(name, &counts, sizeof(counts)) == FILE_BYTES && counts.counters[0] == 3
+	return read_part(name, &counts, sizeof(counts)) == FILE_BYTES && counts.counters[0] == 3
 		       ? 0
 		       : 2;
 }
@@ -603,12 +570,12 @@ static int run_on_ramfs(void *arg)
 	load(path);
 	start();
 	child.counters[5] = 55;
-	return read_file(path, &counts, sizeof(counts)) == FILE_BYTES && counts.counters[5] == 55
+	return read_part(path, &counts, sizeof(counts)) == FILE_BYTES && counts.counters[5] == 55
 		       ? 0
 		       : 2;
 }
 
-START_TEST(runtime_does_without_reserving_room)
+TEST(runtime_does_without_reserving_room)
 {
 	int ret = in_child(run_on_ramfs, NULL);
 
@@ -616,13 +583,11 @@ START_TEST(runtime_does_without_reserving_room)
 		MORPH_SKIP("may not mount");
 	ck_assert_int_eq(ret, 0);
 }
-END_TEST
 
-START_TEST(runtime_puts_the_process_id_into_the_name)
+TEST(runtime_puts_the_process_id_into_the_name)
 {
 	ck_assert_int_eq(in_child(run_with_pid, NULL), 0);
 }
-END_TEST
 
 static int run_with_long_path(void *arg)
 {
@@ -643,11 +608,10 @@ static int run_with_long_path(void *arg)
 	return stat(made, &st) || st.st_size != FILE_BYTES;
 }
 
-START_TEST(runtime_takes_the_longest_path)
+TEST(runtime_takes_the_longest_path)
 {
 	ck_assert_int_eq(in_child(run_with_long_path, NULL), 0);
 }
-END_TEST
 
 static int run_as_library(void *arg)
 {
@@ -665,7 +629,7 @@ static int run_as_library(void *arg)
 	return registers_kept() ? 0 : 3;
 }
 
-START_TEST(runtime_of_a_library_returns_or_goes_on)
+TEST(runtime_of_a_library_returns_or_goes_on)
 {
 	struct counts counts;
 
@@ -677,7 +641,6 @@ START_TEST(runtime_of_a_library_returns_or_goes_on)
 		ck_assert_uint_eq(counts.counters[2], 2);
 	}
 }
-END_TEST
 
 static int run_at_once(void *arg)
 {
@@ -695,7 +658,7 @@ static int run_at_once(void *arg)
 	return 0;
 }
 
-START_TEST(runtimes_that_start_at_once_share_one_file)
+TEST(runtimes_that_start_at_once_share_one_file)
 {
 	enum {
 		NR = 4,
@@ -724,31 +687,3 @@ START_TEST(runtimes_that_start_at_once_share_one_file)
 	}
 	munmap(go, 4096);
 }
-END_TEST
-
-static Suite *runtime_suite(void)
-{
-	Suite *suite = suite_create("runtime");
-	TCase *tc = tcase_create("runtime");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, runtime_begins_with_branch_targets);
-	tcase_add_test(tc, runtime_shares_the_counters_while_the_program_runs);
-	tcase_add_test(tc, runtime_adds_what_was_counted_before_and_in_other_runs);
-	tcase_add_test(tc, runtime_shares_the_counters_with_forked_processes);
-	tcase_add_test(tc, runtime_leaves_other_files_alone);
-	tcase_add_test(tc, runtime_runs_on_where_there_can_be_no_file);
-	tcase_add_test(tc, runtime_writes_nothing_for_who_has_more_rights);
-	tcase_add_test(tc, runtime_of_a_library_writes_nothing_for_who_has_more_rights);
-	tcase_add_test(tc, runtime_heeds_the_limit_of_file_sizes);
-	tcase_add_test(tc, runtime_counts_in_private_on_a_full_disk);
-	tcase_add_test(tc, runtime_does_without_reserving_room);
-	tcase_add_test(tc, runtime_puts_the_process_id_into_the_name);
-	tcase_add_test(tc, runtime_takes_the_longest_path);
-	tcase_add_test(tc, runtime_of_a_library_returns_or_goes_on);
-	tcase_add_test(tc, runtimes_that_start_at_once_share_one_file);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(runtime_suite)

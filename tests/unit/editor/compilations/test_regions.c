@@ -3,12 +3,7 @@
  * test_regions - which parts of two compilations are one region. The compilers' freedoms are written
  * into the source, so that the tests do not depend on what a compiler chooses to do.
  */
-#include "tests/unit/suite.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/files.h"
 
 #include "editor/compilations/regions.h"
 
@@ -55,7 +50,6 @@ static void open_build(int b, const char *flags)
 {
 	static char paths[ME_NR_BUILDS][256];
 	char line[1024];
-	struct mp_err err = {""};
 
 	snprintf(paths[b], sizeof(paths[b]), "%s/build%d", dir, b);
 	snprintf(line, sizeof(line), "gcc -O1 -I. %s -Wl,--emit-relocs -o %s %s/source.c", flags,
@@ -68,15 +62,11 @@ static void find(const char *old, const char *new)
 {
 	const char *tmp = getenv("TMPDIR");
 	char path[256];
-	FILE *f;
 
 	snprintf(dir, sizeof(dir), "%s/morph-regions-XXXXXX", tmp ? tmp : "/tmp");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/source.c", dir);
-	f = fopen(path, "w");
-	ck_assert_ptr_nonnull(f);
-	fputs(source, f);
-	fclose(f);
+	write_text(path, source);
 	open_build(ME_OLD, old);
 	open_build(ME_NEW, new);
 	ck_assert_int_eq(me_regions_find(builds, &regions), 0);
@@ -113,7 +103,7 @@ static const struct me_region_function *function(const char *name)
 	return NULL;
 }
 
-START_TEST(equal_compilations_have_a_region_for_each_loop_and_function)
+TEST(equal_compilations_have_a_region_for_each_loop_and_function)
 {
 	static const char *const names[] = {"first", "second", "inside", "lonely"};
 
@@ -141,9 +131,8 @@ START_TEST(equal_compilations_have_a_region_for_each_loop_and_function)
 			  function("called")->region[ME_DIVISION_FUNCTIONS]);
 	done();
 }
-END_TEST
 
-START_TEST(loops_that_one_compiler_joined_are_one_region_in_both)
+TEST(loops_that_one_compiler_joined_are_one_region_in_both)
 {
 	find("", "-DFUSED");
 	ck_assert_uint_eq(marker("first")->region[ME_DIVISION_LOOPS],
@@ -156,9 +145,8 @@ START_TEST(loops_that_one_compiler_joined_are_one_region_in_both)
 			  marker("second")->region[ME_DIVISION_LOOPS]);
 	done();
 }
-END_TEST
 
-START_TEST(a_function_that_one_compiler_inlined_is_one_region_with_its_caller)
+TEST(a_function_that_one_compiler_inlined_is_one_region_with_its_caller)
 {
 	find("", "-DINLINED");
 	ck_assert(function("called")->present[ME_OLD] && !function("called")->present[ME_NEW]);
@@ -171,9 +159,8 @@ START_TEST(a_function_that_one_compiler_inlined_is_one_region_with_its_caller)
 			  function("calls")->region[ME_DIVISION_LOOPS]);
 	done();
 }
-END_TEST
 
-START_TEST(a_marker_outside_of_loops_gets_the_only_unmarked_loop_of_its_function)
+TEST(a_marker_outside_of_loops_gets_the_only_unmarked_loop_of_its_function)
 {
 	const struct me_file_loops *loops = &builds[ME_NEW].loops;
 	uint32_t region, nr = 0;
@@ -193,30 +180,11 @@ START_TEST(a_marker_outside_of_loops_gets_the_only_unmarked_loop_of_its_function
 	ck_assert_uint_ge(nr, 1);
 	done();
 }
-END_TEST
 
-START_TEST(names_that_compilers_append_do_not_count)
+TEST(names_that_compilers_append_do_not_count)
 {
 	find("", "-DCLONED");
 	ck_assert_ptr_null(function("part.constprop.0"));
 	ck_assert(function("part")->present[ME_OLD] && function("part")->present[ME_NEW]);
 	done();
 }
-END_TEST
-
-static Suite *regions_suite(void)
-{
-	Suite *suite = suite_create("regions");
-	TCase *tc = tcase_create("regions");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, equal_compilations_have_a_region_for_each_loop_and_function);
-	tcase_add_test(tc, loops_that_one_compiler_joined_are_one_region_in_both);
-	tcase_add_test(tc, a_function_that_one_compiler_inlined_is_one_region_with_its_caller);
-	tcase_add_test(tc, a_marker_outside_of_loops_gets_the_only_unmarked_loop_of_its_function);
-	tcase_add_test(tc, names_that_compilers_append_do_not_count);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(regions_suite)

@@ -3,7 +3,6 @@
  * test_debug - parts of rewriting debug information, and damaged input. tests/e2e compares
  * complete results.
  */
-#include <errno.h>
 
 #include "editor/debug/debug.h"
 #include "editor/debug/read/debug_abbrev.h"
@@ -26,7 +25,7 @@ static void moves_of(struct fixture *f, struct me_moves *moves)
 	ck_assert_int_eq(me_moves_init(moves, f->cfg, &f->placement), 0);
 }
 
-START_TEST(moves_know_where_each_instruction_went)
+TEST(moves_know_where_each_instruction_went)
 {
 	struct me_moves moves;
 	struct fixture f;
@@ -51,9 +50,8 @@ START_TEST(moves_know_where_each_instruction_went)
 	me_moves_fini(&moves);
 	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(moves_tell_what_stayed_behind)
+TEST(moves_tell_what_stayed_behind)
 {
 	const struct mp_symbol *sym;
 	struct me_moves moves;
@@ -68,9 +66,8 @@ START_TEST(moves_tell_what_stayed_behind)
 	me_moves_fini(&moves);
 	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(a_range_becomes_those_of_its_copies)
+TEST(a_range_becomes_those_of_its_copies)
 {
 	struct me_ranges ranges = {0};
 	const struct mp_symbol *sym;
@@ -95,7 +92,6 @@ START_TEST(a_range_becomes_those_of_its_copies)
 	me_moves_fini(&moves);
 	fixture_free(&f);
 }
-END_TEST
 
 /* Code 1: a unit; 2: low_pc addr, high_pc data8; 3: low_pc addrx, high_pc data4. */
 static const uint8_t abbrev_bytes[] = {
@@ -105,7 +101,7 @@ static const uint8_t abbrev_bytes[] = {
 	0,
 };
 
-START_TEST(abbreviations_keep_the_size_of_entries)
+TEST(abbreviations_keep_the_size_of_entries)
 {
 	struct me_abbrevs t, now;
 	struct me_bytes out = {0};
@@ -140,7 +136,6 @@ START_TEST(abbreviations_keep_the_size_of_entries)
 	me_abbrevs_fini(&t);
 	me_bytes_fini(&out);
 }
-END_TEST
 
 /* As assemblers write them. 1: a unit, low_pc addr, high_pc udata; 2: a label; 3: has a list. */
 static const uint8_t narrow_bytes[] = {
@@ -170,7 +165,7 @@ static const uint8_t narrow_bytes[] = {
 	0,
 };
 
-START_TEST(a_unit_without_lists_needs_no_base)
+TEST(a_unit_without_lists_needs_no_base)
 {
 	struct me_abbrevs t;
 	struct me_abbrev *own;
@@ -191,9 +186,8 @@ START_TEST(a_unit_without_lists_needs_no_base)
 	ck_assert_int_eq(own->change, ME_ABBREV_NONE);
 	me_abbrevs_fini(&t);
 }
-END_TEST
 
-START_TEST(abbreviations_end_within_their_section)
+TEST(abbreviations_end_within_their_section)
 {
 	struct me_abbrevs t;
 
@@ -202,12 +196,11 @@ START_TEST(abbreviations_end_within_their_section)
 	ck_assert_int_eq(me_abbrevs_read(abbrev_bytes, sizeof(abbrev_bytes), 1000, 5, &t),
 			 -EBADMSG);
 }
-END_TEST
 
-START_TEST(filler_covers_what_is_left)
+TEST(filler_covers_what_is_left)
 {
 	uint8_t field[12];
-	struct mp_cursor c = {field, field + sizeof(field), false};
+	struct mp_cursor c = {.p = field, .end = field + sizeof(field)};
 
 	memset(field, 0xee, sizeof(field));
 	me_abbrev_fill(field, sizeof(field), 0x1234);
@@ -216,7 +209,6 @@ START_TEST(filler_covers_what_is_left)
 	ck_assert(!c.bad);
 	ck_assert_ptr_eq(c.p, c.end);
 }
-END_TEST
 
 static int emit(struct fixture *f, struct me_emitted *emitted)
 {
@@ -227,7 +219,7 @@ static int emit(struct fixture *f, struct me_emitted *emitted)
 	return rc;
 }
 
-START_TEST(no_debug_information_no_new_sections)
+TEST(no_debug_information_no_new_sections)
 {
 	struct me_emitted emitted;
 	struct fixture f;
@@ -240,10 +232,9 @@ START_TEST(no_debug_information_no_new_sections)
 	me_emitted_fini(&emitted);
 	fixture_free(&f);
 }
-END_TEST
 
 /* Changes every byte of .debug_*, one at a time: nothing may fail. */
-START_TEST(damage_fails_nothing)
+TEST_EACH(damage_fails_nothing, 16)
 {
 	static const char *const flags[] = {"-O2 -g -gdwarf-4", "-O2 -g -gdwarf-5"};
 	static const char *const sections[] = {".debug_info",	  ".debug_abbrev",   ".debug_line",
@@ -273,24 +264,3 @@ START_TEST(damage_fails_nothing)
 	}
 	fixture_free(&f);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("debug");
-	TCase *tc = tcase_create("debug");
-
-	tcase_add_test(tc, moves_know_where_each_instruction_went);
-	tcase_add_test(tc, moves_tell_what_stayed_behind);
-	tcase_add_test(tc, a_range_becomes_those_of_its_copies);
-	tcase_add_test(tc, abbreviations_keep_the_size_of_entries);
-	tcase_add_test(tc, a_unit_without_lists_needs_no_base);
-	tcase_add_test(tc, abbreviations_end_within_their_section);
-	tcase_add_test(tc, filler_covers_what_is_left);
-	tcase_add_test(tc, no_debug_information_no_new_sections);
-	tcase_add_loop_test(tc, damage_fails_nothing, 0, 16);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

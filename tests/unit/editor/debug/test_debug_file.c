@@ -3,12 +3,7 @@
  * test_debug_file - separate debug files: which file is accepted for a program, what is made from
  * it, and that verify finds errors in it. tests/e2e checks what debuggers say.
  */
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "editor/debug/debuglink.h"
 #include "editor/emit/emit.h"
@@ -94,7 +89,9 @@ static void refused(const char *program, const char *debug, const char *why)
 	ck_assert_msg(strstr(err.msg, why) != NULL, "%s", err.msg);
 }
 
-START_TEST(the_debug_file_is_found_by_its_link)
+FIXTURE(setup, teardown);
+
+TEST(the_debug_file_is_found_by_its_link)
 {
 	struct mp_err err;
 
@@ -106,9 +103,8 @@ START_TEST(the_debug_file_is_found_by_its_link)
 	run("rm -r .debug");
 	ck_assert_int_eq(take("shipped", NULL, &err), -ENOENT);
 }
-END_TEST
 
-START_TEST(the_debug_file_is_found_where_debuginfod_keeps_it)
+TEST(the_debug_file_is_found_where_debuginfod_keeps_it)
 {
 	char command[512], cache[300];
 	struct mp_err err;
@@ -123,9 +119,8 @@ START_TEST(the_debug_file_is_found_where_debuginfod_keeps_it)
 	ck_assert_int_eq(take("shipped", NULL, &err), 0);
 	unsetenv("DEBUGINFOD_CACHE_PATH");
 }
-END_TEST
 
-START_TEST(another_programs_debug_file_is_refused)
+TEST(another_programs_debug_file_is_refused)
 {
 	struct mp_err err;
 
@@ -141,9 +136,8 @@ START_TEST(another_programs_debug_file_is_refused)
 	ck_assert_int_eq(take("shipped", "nothing", &err), -ENOENT);
 	ck_assert_int_eq(take("shipped", "p.c", &err), -ENOEXEC);
 }
-END_TEST
 
-START_TEST(without_build_id_the_checksum_decides)
+TEST(without_build_id_the_checksum_decides)
 {
 	struct mp_err err = {""};
 
@@ -156,10 +150,9 @@ START_TEST(without_build_id_the_checksum_decides)
 	refused("shipped", "prog.debug", "checksum");
 	ck_assert_int_eq(take("shipped", NULL, &err), -ENOENT);
 }
-END_TEST
 
 /* Anybody can set a build-id. */
-START_TEST(other_sections_are_another_program)
+TEST(other_sections_are_another_program)
 {
 	run("gcc -g -O1 -Wl,--build-id=0x0123456789 -o prog p.c && strip -o shipped prog");
 	run("sed s/99/f\\(9\\)/ p.c >q.c && gcc -g -O0 -Wl,--build-id=0x0123456789 -o q q.c &&"
@@ -170,7 +163,6 @@ START_TEST(other_sections_are_another_program)
 	    "objcopy --only-keep-debug --remove-section .bss prog q.debug");
 	refused("shipped", "q.debug", "section");
 }
-END_TEST
 
 /* ---- what is made of it ---- */
 
@@ -256,7 +248,7 @@ static int verify(const struct pair *p, const char *name, struct mp_err *err)
 	return rc;
 }
 
-START_TEST(the_output_leads_to_its_own_debug_file)
+TEST_EACH(the_output_leads_to_its_own_debug_file, 8)
 {
 	static const char *const whats[] = {
 		"true",
@@ -293,7 +285,6 @@ START_TEST(the_output_leads_to_its_own_debug_file)
 	mp_elf_close(out);
 	free_pair(&p);
 }
-END_TEST
 
 /* Writes the checksum of the current debug file into the program. */
 static void mend_link(struct pair *p, uint64_t link_off)
@@ -345,7 +336,7 @@ static bool may_be_anything(const struct pair *p, const struct mp_elf *good, uin
 	return false;
 }
 
-START_TEST(a_damaged_debug_file_does_not_verify)
+TEST(a_damaged_debug_file_does_not_verify)
 {
 	struct mp_err err = {""};
 	const struct mp_section *link;
@@ -393,7 +384,6 @@ START_TEST(a_damaged_debug_file_does_not_verify)
 	free(copy);
 	free_pair(&p);
 }
-END_TEST
 
 static uint8_t *read_bytes(const char *name, size_t *size)
 {
@@ -439,7 +429,7 @@ static void try_damaged(struct pair *p, uint32_t *nr_refused, uint32_t *nr_done)
 }
 
 /* Anybody may write this file. Truncate it anywhere, or change any byte. */
-START_TEST(a_damaged_debug_file_is_refused_or_rewritten)
+TEST(a_damaged_debug_file_is_refused_or_rewritten)
 {
 	uint32_t nr_refused = 0, nr_done = 0;
 	struct pair p;
@@ -466,24 +456,3 @@ START_TEST(a_damaged_debug_file_is_refused_or_rewritten)
 	free(bytes);
 	free_pair(&p);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("separate");
-	TCase *tc = tcase_create("separate");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, the_debug_file_is_found_by_its_link);
-	tcase_add_test(tc, the_debug_file_is_found_where_debuginfod_keeps_it);
-	tcase_add_test(tc, another_programs_debug_file_is_refused);
-	tcase_add_test(tc, without_build_id_the_checksum_decides);
-	tcase_add_test(tc, other_sections_are_another_program);
-	tcase_add_loop_test(tc, the_output_leads_to_its_own_debug_file, 0, 8);
-	tcase_add_test(tc, a_damaged_debug_file_does_not_verify);
-	tcase_add_test(tc, a_damaged_debug_file_is_refused_or_rewritten);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

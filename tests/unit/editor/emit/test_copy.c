@@ -2,8 +2,6 @@
 /* test_copy - the bytes of moved code, decoded instruction by instruction. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/edit_fixture.h"
 
 #define START ".globl start\nstart: .cfi_startproc\n hlt\n .cfi_endproc\n"
@@ -14,15 +12,14 @@
 
 static void write_copies(struct fixture *f)
 {
-	struct mp_err err = {""};
-
 	fixture_place(f);
 	ck_assert_msg(fixture_copy(f, &err) == 0, "%s", err.msg);
 }
 
-START_TEST(copy_keeps_what_rip_relative_operands_name)
+FIXTURE(NULL, fixture_done);
+
+TEST(copy_keeps_what_rip_relative_operands_name)
 {
-	struct fixture f;
 	struct mp_insn insn;
 	uint64_t at, x;
 
@@ -48,13 +45,10 @@ START_TEST(copy_keeps_what_rip_relative_operands_name)
 	ck_assert_uint_eq(insn.target, x + 8);
 	insn = fixture_insn(&f, at + insn.len);
 	ck_assert_uint_eq(insn.kind, MP_INSN_RET);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(copy_leads_calls_to_copies_and_others_to_old_code)
+TEST(copy_leads_calls_to_copies_and_others_to_old_code)
 {
-	struct fixture f;
 	struct mp_insn insn;
 	uint64_t at;
 
@@ -78,12 +72,10 @@ START_TEST(copy_leads_calls_to_copies_and_others_to_old_code)
 	insn = fixture_insn(&f, at + insn.len);
 	ck_assert_uint_eq(insn.kind, MP_INSN_ICALL);
 	ck_assert_uint_eq(insn.len, 2);
-	fixture_free(&f);
 }
-END_TEST
 
 /* All sixteen conditions, copied so that each is inverted or not, and short or long. */
-START_TEST(copy_writes_every_condition_both_ways_and_in_both_lengths)
+TEST(copy_writes_every_condition_both_ways_and_in_both_lengths)
 {
 	static const char *const names[] = {"o", "no", "b", "ae", "e", "ne", "be", "a",
 					    "s", "ns", "p", "np", "l", "ge", "le", "g"};
@@ -124,15 +116,13 @@ START_TEST(copy_writes_every_condition_both_ways_and_in_both_lengths)
 		fixture_free(&f);
 	}
 }
-END_TEST
 
-START_TEST(copy_pads_with_traps_unless_control_runs_through)
+TEST(copy_pads_with_traps_unless_control_runs_through)
 {
 	static const char source[] =
 		START FUNC("f", " test %edi, %edi\n je 1f\n nop\n nop\n1: ret\n")
 			FUNC("g", " ret\n");
 	uint64_t gap, end;
-	struct fixture f;
 
 	fixture_build(&f, "assembler", ASM, source);
 	fixture_plan(&f, "f", 0);
@@ -156,21 +146,16 @@ START_TEST(copy_pads_with_traps_unless_control_runs_through)
 	ck_assert_uint_gt(f.placement.copies[3].new_vaddr, gap);
 	for (; gap < f.placement.copies[3].new_vaddr; gap++)
 		ck_assert_uint_eq(f.text[gap - f.placement.base], 0xcc);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(copy_pads_by_every_length_of_nop)
+TEST(copy_pads_by_every_length_of_nop)
 {
-	struct fixture f;
-
 	fixture_build(&f, "assembler", ASM,
 		      START FUNC("f", " test %edi, %edi\n je 1f\n nop\n1: ret\n"));
 	fixture_plan(&f, "f", 0);
 	fixture_plan(&f, "f", 1)->align_log2 = 5;
 	fixture_plan(&f, "f", 2);
 	for (uint64_t shift = 0; shift < 32; shift++) {
-		struct mp_err err;
 		uint64_t at, end;
 
 		fixture_place_at(&f, fixture_base(&f) + shift);
@@ -185,46 +170,33 @@ START_TEST(copy_pads_by_every_length_of_nop)
 		}
 		ck_assert_uint_eq(at, end);
 	}
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(copy_refuses_a_segment_that_displacements_do_not_reach)
+TEST(copy_refuses_a_segment_that_displacements_do_not_reach)
 {
-	struct mp_err err = {""};
-	struct fixture f;
-
 	fixture_build(&f, "assembler", ASM,
 		      START FUNC("f", " mov x(%rip), %eax\n ret\n") ".data\nx: .quad 0\n");
 	fixture_plan_all(&f, "f");
 	fixture_place_at(&f, UINT64_C(1) << 32);
 	ck_assert_int_eq(fixture_copy(&f, &err), -ERANGE);
 	ck_assert_ptr_nonnull(strstr(err.msg, "cannot reach"));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(copy_refuses_far_branches_to_old_code)
+TEST(copy_refuses_far_branches_to_old_code)
 {
-	struct mp_err err = {""};
-	struct fixture f;
-
 	fixture_build(&f, "assembler", ASM,
 		      START FUNC("f", " test %edi, %edi\n je 1f\n nop\n1: ret\n"));
 	fixture_plan(&f, "f", 0);
 	fixture_place_at(&f, UINT64_C(1) << 32);
 	ck_assert_int_eq(fixture_copy(&f, &err), -ERANGE);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(copy_changes_operands_that_hold_a_moved_function)
+TEST(copy_changes_operands_that_hold_a_moved_function)
 {
 	static const char source[] = START FUNC("g", " ret\n")
 		FUNC("f", " lea g(%rip), %rax\n mov $g, %edi\n push $g\n pop %rcx\n ret\n");
 	struct mp_insn insn;
 	uint64_t at, copy;
-	struct fixture f;
 	uint32_t value;
 
 	fixture_build(&f, "assembler", ASM " -no-pie -static", source);
@@ -244,11 +216,9 @@ START_TEST(copy_changes_operands_that_hold_a_moved_function)
 	insn = fixture_insn(&f, at + insn.len);
 	memcpy(&value, f.text + (at + 5 - f.placement.base) + insn.imm_off, 4);
 	ck_assert_uint_eq(value, copy);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(copy_puts_rel32_only_where_it_fits)
+TEST(copy_puts_rel32_only_where_it_fits)
 {
 	uint8_t field[4] = {1, 2, 3, 4};
 	int32_t value;
@@ -264,24 +234,3 @@ START_TEST(copy_puts_rel32_only_where_it_fits)
 	ck_assert_int_eq(value, INT32_MIN);
 	ck_assert(!me_put_rel32(field, UINT64_C(0x80000001), 0));
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("copy");
-	TCase *tc = tcase_create("copy");
-
-	tcase_add_test(tc, copy_keeps_what_rip_relative_operands_name);
-	tcase_add_test(tc, copy_leads_calls_to_copies_and_others_to_old_code);
-	tcase_add_test(tc, copy_writes_every_condition_both_ways_and_in_both_lengths);
-	tcase_add_test(tc, copy_pads_with_traps_unless_control_runs_through);
-	tcase_add_test(tc, copy_pads_by_every_length_of_nop);
-	tcase_add_test(tc, copy_refuses_a_segment_that_displacements_do_not_reach);
-	tcase_add_test(tc, copy_refuses_far_branches_to_old_code);
-	tcase_add_test(tc, copy_changes_operands_that_hold_a_moved_function);
-	tcase_add_test(tc, copy_puts_rel32_only_where_it_fits);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

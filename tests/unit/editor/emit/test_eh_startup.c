@@ -5,12 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "editor/emit/eh_startup.h"
 #include "editor/optimize/optimize.h"
 #include "editor/verify/verify.h"
@@ -23,7 +17,6 @@ static void build(const char *flags)
 {
 	const char *dir = getenv("TMPDIR");
 	char line[1024];
-	struct mp_err err = {""};
 
 	snprintf(exe, sizeof(exe), "%s/morph-register-%d", dir ? dir : "/tmp", (int)getpid());
 	snprintf(out, sizeof(out), "%s.out", exe);
@@ -53,14 +46,13 @@ static int optimise(struct mp_err *err)
 {
 	struct me_optimize_options options = {
 		.input = exe, .output = out, .all = true, .stress = true, .stress_seed = 7};
-	struct me_optimize_report report;
+	AUTO(me_optimize_report_fini) struct me_optimize_report report = {0};
 	int rc = me_optimize(&options, &report, err);
 
-	me_optimize_report_fini(&report);
 	return rc;
 }
 
-START_TEST(eh_startup_finds_both_operands)
+TEST(eh_startup_finds_both_operands)
 {
 	struct me_eh_startup found;
 	const struct mp_section *sec;
@@ -74,9 +66,8 @@ START_TEST(eh_startup_finds_both_operands)
 	ck_assert_uint_lt(found.label - sec->vaddr, sec->size);
 	clear();
 }
-END_TEST
 
-START_TEST(eh_startup_finds_nothing_where_nothing_is_registered)
+TEST(eh_startup_finds_nothing_where_nothing_is_registered)
 {
 	static const char *const flags[] = {"-no-pie -fno-pie -s", "-s", "-static-pie -fPIE -s"};
 
@@ -88,9 +79,8 @@ START_TEST(eh_startup_finds_nothing_where_nothing_is_registered)
 		clear();
 	}
 }
-END_TEST
 
-START_TEST(eh_startup_registers_what_lies_behind_its_label)
+TEST(eh_startup_registers_what_lies_behind_its_label)
 {
 	static const char *const flags[] = {"-static -s", "-static -Wl,--emit-relocs"};
 
@@ -113,9 +103,8 @@ START_TEST(eh_startup_registers_what_lies_behind_its_label)
 	ck_assert_uint_eq(me_eh_startup_offset(original, (const uint8_t *)"", 1), 0);
 	clear();
 }
-END_TEST
 
-START_TEST(eh_startup_is_where_the_relocations_are)
+TEST(eh_startup_is_where_the_relocations_are)
 {
 	struct me_eh_startup found;
 
@@ -131,10 +120,9 @@ START_TEST(eh_startup_is_where_the_relocations_are)
 	}
 	clear();
 }
-END_TEST
 
 /* With other start-up code the whole file is refused. */
-START_TEST(optimize_refuses_other_start_up_code)
+TEST(optimize_refuses_other_start_up_code)
 {
 	for (int i = 0; i < 3; i++) {
 		struct me_eh_startup found;
@@ -161,13 +149,11 @@ START_TEST(optimize_refuses_other_start_up_code)
 		clear();
 	}
 }
-END_TEST
 
-START_TEST(verify_wants_both_operands_to_name_the_new_table)
+TEST(verify_wants_both_operands_to_name_the_new_table)
 {
 	struct me_eh_startup found;
 	struct mp_elf *output, *changed;
-	struct mp_err err = {""};
 	uint8_t *bytes;
 
 	build("-static -s");
@@ -206,21 +192,3 @@ START_TEST(verify_wants_both_operands_to_name_the_new_table)
 	mp_elf_close(output);
 	clear();
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("eh_startup");
-	TCase *tc = tcase_create("eh_startup");
-
-	tcase_add_test(tc, eh_startup_finds_both_operands);
-	tcase_add_test(tc, eh_startup_finds_nothing_where_nothing_is_registered);
-	tcase_add_test(tc, eh_startup_registers_what_lies_behind_its_label);
-	tcase_add_test(tc, eh_startup_is_where_the_relocations_are);
-	tcase_add_test(tc, optimize_refuses_other_start_up_code);
-	tcase_add_test(tc, verify_wants_both_operands_to_name_the_new_table);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/evidence/eligible.h"
 #include "editor/layout/plan_all.h"
 #include "editor/place/sections.h"
@@ -61,7 +59,6 @@ static void lay_out(struct output *o)
 static void output_build(struct output *o, const char *link, uint64_t seed)
 {
 	char flags[256], root[256], source[512];
-	struct mp_err err = {""};
 
 	memset(o, 0, sizeof(*o));
 	ck_assert_ptr_nonnull(getcwd(root, sizeof(root)));
@@ -83,7 +80,9 @@ static void output_free(struct output *o)
 	fixture_free(&o->f);
 }
 
-START_TEST(emit_adds_one_segment_above_all_others)
+FIXTURE(NULL, fixture_done);
+
+TEST(emit_adds_one_segment_above_all_others)
 {
 	for (size_t i = 0; i < NR_LINKS; i++) {
 		const Elf64_Phdr *last = NULL, *eh = NULL;
@@ -123,9 +122,8 @@ START_TEST(emit_adds_one_segment_above_all_others)
 		output_free(&o);
 	}
 }
-END_TEST
 
-START_TEST(emit_keeps_loaded_sections_where_they_are)
+TEST(emit_keeps_loaded_sections_where_they_are)
 {
 	for (size_t i = 0; i < NR_LINKS; i++) {
 		struct output o;
@@ -160,9 +158,8 @@ START_TEST(emit_keeps_loaded_sections_where_they_are)
 		output_free(&o);
 	}
 }
-END_TEST
 
-START_TEST(emit_keeps_debug_sections_and_drops_relocations)
+TEST(emit_keeps_debug_sections_and_drops_relocations)
 {
 	for (size_t i = 0; i < NR_LINKS; i++) {
 		struct output o;
@@ -193,14 +190,13 @@ START_TEST(emit_keeps_debug_sections_and_drops_relocations)
 		output_free(&o);
 	}
 }
-END_TEST
 
 /* strip copies sections, so it would lose bytes outside of them. */
-START_TEST(emit_covers_every_new_byte_by_a_section)
+TEST(emit_covers_every_new_byte_by_a_section)
 {
 	for (size_t i = 0; i < NR_LINKS; i++) {
-		struct output o;
-		uint8_t *covered;
+		AUTO(output_free) struct output o = {0};
+		AUTO_FREE uint8_t *covered = NULL;
 
 		output_build(&o, links[i], 3);
 		covered = calloc(1, o.size);
@@ -215,13 +211,10 @@ START_TEST(emit_covers_every_new_byte_by_a_section)
 		for (uint64_t b = mp_elf_section(o.elf, ".morph.text")->off; b < o.size; b++)
 			ck_assert_msg(covered[b] || !o.bytes[b], "%s: %#lx", links[i],
 				      (unsigned long)b);
-		free(covered);
-		output_free(&o);
 	}
 }
-END_TEST
 
-START_TEST(emit_gives_the_output_a_build_id_of_its_own)
+TEST(emit_gives_the_output_a_build_id_of_its_own)
 {
 	struct output a, b, c;
 
@@ -239,20 +232,17 @@ START_TEST(emit_gives_the_output_a_build_id_of_its_own)
 	output_free(&b);
 	output_free(&c);
 }
-END_TEST
 
-START_TEST(emit_does_without_a_build_id)
+TEST(emit_does_without_a_build_id)
 {
-	struct output o;
+	AUTO(output_free) struct output o = {0};
 
 	output_build(&o, "-pie -fPIE -Wl,--build-id=none", 1);
 	ck_assert_uint_eq(o.elf->id.build_id_len, 0);
-	output_free(&o);
 }
-END_TEST
 
 /* Symbols of moved functions have the addresses of the copies. */
-START_TEST(emit_keeps_dynamic_symbols)
+TEST(emit_keeps_dynamic_symbols)
 {
 	struct output o;
 	uint32_t nr = 0, nr_moved = 0;
@@ -287,11 +277,10 @@ START_TEST(emit_keeps_dynamic_symbols)
 	ck_assert_uint_ge(nr, nr_moved);
 	output_free(&o);
 }
-END_TEST
 
-START_TEST(emit_says_what_it_did)
+TEST(emit_says_what_it_did)
 {
-	struct output o;
+	AUTO(output_free) struct output o = {0};
 	const struct mp_section *text;
 
 	output_build(&o, links[0], 4);
@@ -305,13 +294,10 @@ START_TEST(emit_says_what_it_did)
 	ck_assert_uint_gt(o.emitted.nr_jumps_dropped, 0);
 	ck_assert_uint_eq(o.elf->nr_fdes, o.f.elf->nr_fdes + o.emitted.nr_fdes_new);
 	ck_assert_ptr_nonnull(o.emitted.slot_replaced);
-	output_free(&o);
 }
-END_TEST
 
-START_TEST(emit_works_on_a_file_without_symbols)
+TEST(emit_works_on_a_file_without_symbols)
 {
-	struct mp_err err = {""};
 	char command[600];
 	struct output o;
 
@@ -328,13 +314,10 @@ START_TEST(emit_works_on_a_file_without_symbols)
 			 0);
 	output_free(&o);
 }
-END_TEST
 
-START_TEST(emit_refuses_a_symbol_table_that_shares_its_names)
+TEST(emit_refuses_a_symbol_table_that_shares_its_names)
 {
-	struct mp_err err = {""};
 	struct me_emitted emitted;
-	struct fixture f;
 
 	fixture_build(&f, "c", "-O2", "int main(void) { return 0; }\n");
 	for (uint32_t i = 1; i < f.elf->nr_sections; i++) {
@@ -343,27 +326,4 @@ START_TEST(emit_refuses_a_symbol_table_that_shares_its_names)
 	}
 	ck_assert_int_eq(emit(&f, 1, &emitted, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "string table"));
-	fixture_free(&f);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("emit");
-	TCase *tc = tcase_create("emit");
-
-	tcase_add_test(tc, emit_adds_one_segment_above_all_others);
-	tcase_add_test(tc, emit_keeps_loaded_sections_where_they_are);
-	tcase_add_test(tc, emit_keeps_debug_sections_and_drops_relocations);
-	tcase_add_test(tc, emit_covers_every_new_byte_by_a_section);
-	tcase_add_test(tc, emit_gives_the_output_a_build_id_of_its_own);
-	tcase_add_test(tc, emit_does_without_a_build_id);
-	tcase_add_test(tc, emit_keeps_dynamic_symbols);
-	tcase_add_test(tc, emit_says_what_it_did);
-	tcase_add_test(tc, emit_works_on_a_file_without_symbols);
-	tcase_add_test(tc, emit_refuses_a_symbol_table_that_shares_its_names);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

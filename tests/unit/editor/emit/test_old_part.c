@@ -2,11 +2,7 @@
 /* test_old_part - the hash of a changed copy is that of its bytes, although few of them are read
  * from the copy. */
 #include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "editor/emit/old_part.h"
@@ -21,7 +17,6 @@ static uint8_t *copy;
 static void setup(void)
 {
 	char command[256];
-	struct mp_err err;
 
 	strcpy(path, "/tmp/test_old_part.XXXXXX");
 	close(mkstemp(path));
@@ -40,10 +35,12 @@ static void teardown(void)
 	unlink(path);
 }
 
-START_TEST(hash_is_that_of_all_bytes)
+FIXTURE(setup, teardown);
+
+TEST(hash_is_that_of_all_bytes)
 {
 	size_t size = elf->size - 100;
-	struct me_old_part part;
+	AUTO(me_old_part_fini) struct me_old_part part = {0};
 	uint64_t hash;
 
 	srand(1);
@@ -58,32 +55,14 @@ START_TEST(hash_is_that_of_all_bytes)
 		memset(copy + MP_ELF_READ_AT_ONCE - 2, (int)seed + 1, 20);
 		me_old_part_note_change(&part, MP_ELF_READ_AT_ONCE - 3, 21);
 	}
-	me_old_part_fini(&part);
 }
-END_TEST
 
-START_TEST(hash_of_an_unchanged_copy_is_that_of_the_file)
+TEST(hash_of_an_unchanged_copy_is_that_of_the_file)
 {
-	struct me_old_part part;
+	AUTO(me_old_part_fini) struct me_old_part part = {0};
 	uint64_t hash;
 
 	ck_assert_int_eq(me_old_part_init(&part, elf, copy, elf->size), 0);
 	ck_assert_int_eq(me_old_part_hash(&part, 5, &hash), 0);
 	ck_assert_uint_eq(hash, XXH3_64bits_withSeed(elf->data, elf->size, 5));
-	me_old_part_fini(&part);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("old_part");
-	TCase *t = tcase_create("old_part");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, hash_is_that_of_all_bytes);
-	tcase_add_test(t, hash_of_an_unchanged_copy_is_that_of_the_file);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,8 +2,6 @@
 /* test_patch - changes in old code and data, and what must stay unchanged. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/edit_fixture.h"
 
 #define START ".globl start\nstart: .cfi_startproc\n hlt\n .cfi_endproc\n"
@@ -14,8 +12,6 @@
 
 static void patch(struct fixture *f)
 {
-	struct mp_err err = {""};
-
 	fixture_place(f);
 	ck_assert_msg(fixture_patch(f, &err) == 0, "%s", err.msg);
 }
@@ -31,9 +27,10 @@ static void is_jump_to(const struct fixture *f, uint64_t vaddr, uint64_t target)
 	ck_assert_uint_eq(insn.target, target);
 }
 
-START_TEST(patch_jumps_from_old_starts_to_copies)
+FIXTURE(NULL, fixture_done);
+
+TEST(patch_jumps_from_old_starts_to_copies)
 {
-	struct fixture f;
 	uint64_t vaddr;
 
 	fixture_build(&f, "assembler", ASM,
@@ -49,13 +46,10 @@ START_TEST(patch_jumps_from_old_starts_to_copies)
 	ck_assert_uint_eq(f.patches.nr_patches, 1);
 	ck_assert_uint_eq(f.patches.patches[0].vaddr, vaddr);
 	ck_assert_uint_eq(f.patches.patches[0].size, 5);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_leaves_endbr64_where_it_is)
+TEST(patch_leaves_endbr64_where_it_is)
 {
-	struct fixture f;
 	uint64_t vaddr;
 
 	fixture_build(&f, "assembler", ASM,
@@ -72,14 +66,10 @@ START_TEST(patch_leaves_endbr64_where_it_is)
 	ck_assert(!fixture_changed(&f, fixture_vaddr(&f, "g"), 7));
 	ck_assert_uint_eq(f.patches.nr_patches, 1);
 	ck_assert_uint_eq(f.patches.nr_unpatched, 1);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_leaves_blocks_below_five_bytes)
+TEST(patch_leaves_blocks_below_five_bytes)
 {
-	struct fixture f;
-
 	/* Blocks of 4, 5 and 1 bytes, then padding that a jump would overwrite. */
 	fixture_build(
 		&f, "assembler", ASM,
@@ -93,12 +83,10 @@ START_TEST(patch_leaves_blocks_below_five_bytes)
 	ck_assert_uint_eq(f.patches.nr_unpatched, 2);
 	ck_assert(!fixture_changed(&f, fixture_block_vaddr(&f, "f", 0), 4));
 	ck_assert(!fixture_changed(&f, fixture_block_vaddr(&f, "f", 2), 17));
-	fixture_free(&f);
 }
-END_TEST
 
 /* Every possible jump target begins a block, so no patch covers one. */
-START_TEST(patch_spans_no_possible_target)
+TEST(patch_spans_no_possible_target)
 {
 	static const char *const sources[] = {
 		/* a branch in another function */
@@ -134,11 +122,9 @@ START_TEST(patch_spans_no_possible_target)
 		fixture_free(&f);
 	}
 }
-END_TEST
 
-START_TEST(patch_leads_calls_and_branches_of_old_code_to_copies)
+TEST(patch_leads_calls_and_branches_of_old_code_to_copies)
 {
-	struct fixture f;
 	uint64_t g, h, to;
 	struct mp_insn insn;
 
@@ -160,13 +146,10 @@ START_TEST(patch_leads_calls_and_branches_of_old_code_to_copies)
 	ck_assert_int_eq(mp_insn_decode(fixture_at(&f, h), 5, h, &insn), 0);
 	ck_assert_uint_eq(insn.target, fixture_vaddr(&f, "f"));
 	ck_assert_uint_eq(f.patches.nr_retargeted, 3);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_changes_nothing_in_code_that_is_not_understood)
+TEST(patch_changes_nothing_in_code_that_is_not_understood)
 {
-	struct fixture f;
 	uint64_t g;
 
 	fixture_build(&f, "assembler", ASM,
@@ -177,9 +160,7 @@ START_TEST(patch_changes_nothing_in_code_that_is_not_understood)
 	g = fixture_vaddr(&f, "g");
 	ck_assert(!fixture_changed(&f, g, 6));
 	ck_assert_uint_eq(f.patches.nr_retargeted, 0);
-	fixture_free(&f);
 }
-END_TEST
 
 #define SWITCH                                                                                     \
 	"int f(int x, int y)\n"                                                                    \
@@ -207,9 +188,8 @@ static const struct mp_table *table_of(const struct fixture *f, const char *name
 	return NULL;
 }
 
-START_TEST(patch_leads_relative_table_entries_to_copies)
+TEST(patch_leads_relative_table_entries_to_copies)
 {
-	struct fixture f;
 	const struct mp_table *t;
 
 	fixture_build(&f, "c",
@@ -234,13 +214,10 @@ START_TEST(patch_leads_relative_table_entries_to_copies)
 				  me_place_of(f.cfg, &f.placement, target));
 		ck_assert_uint_ge(t->base + (uint64_t)(int64_t)now, f.placement.base);
 	}
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_leads_absolute_table_entries_to_copies)
+TEST(patch_leads_absolute_table_entries_to_copies)
 {
-	struct fixture f;
 	const struct mp_table *t;
 
 	fixture_build(&f, "c",
@@ -260,13 +237,10 @@ START_TEST(patch_leads_absolute_table_entries_to_copies)
 		ck_assert_uint_ne(now, old);
 	}
 	ck_assert_uint_eq(f.patches.nr_table_entries, t->nr_entries);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_leaves_entries_whose_block_stays)
+TEST(patch_leaves_entries_whose_block_stays)
 {
-	struct fixture f;
 	const struct mp_table *t;
 	uint32_t nr_kept = 0;
 
@@ -282,19 +256,16 @@ START_TEST(patch_leaves_entries_whose_block_stays)
 		nr_kept += !fixture_changed(&f, t->vaddr + 4 * i, 4);
 	ck_assert_uint_eq(nr_kept, t->nr_entries);
 	ck_assert_uint_eq(f.patches.nr_table_entries, 0);
-	fixture_free(&f);
 }
-END_TEST
 
 /* For a word with an R_X86_64_RELATIVE relocation, the addend changes. */
-START_TEST(patch_changes_the_addend_of_relative_relocations)
+TEST(patch_changes_the_addend_of_relative_relocations)
 {
 	static const char source[] = "static int g(int x) { return x * 5 + 1; }\n"
 				     "int (*volatile p)(int) = g;\n"
 				     "void start(void) { for (;;) p(3); }\n";
 	const struct mp_reloc *reloc = NULL;
 	struct mp_section const *rela;
-	struct fixture f;
 	uint64_t p, copy, g;
 	bool found = false;
 
@@ -330,30 +301,21 @@ START_TEST(patch_changes_the_addend_of_relative_relocations)
 		ck_assert_mem_eq(fixture_at(&f, p), &copy, 8);
 	else
 		ck_assert(!fixture_changed(&f, p, 8));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_refuses_a_segment_out_of_reach)
+TEST(patch_refuses_a_segment_out_of_reach)
 {
-	struct mp_err err = {""};
-	struct fixture f;
-
 	fixture_build(&f, "assembler", ASM, START FUNC("f", " mov $1, %eax\n ret\n"));
 	fixture_plan_all(&f, "f");
 	fixture_place_at(&f, UINT64_C(1) << 33);
 	ck_assert_int_eq(fixture_patch(&f, &err), -ERANGE);
 	ck_assert_ptr_nonnull(strstr(err.msg, "does not reach"));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_leads_a_static_programs_start_up_to_the_new_eh_frame)
+TEST(patch_leads_a_static_programs_start_up_to_the_new_eh_frame)
 {
 	const struct mp_section *eh;
-	struct mp_err err = {""};
 	uint32_t nr = 0, now = 0x12345678;
-	struct fixture f;
 
 	fixture_build(&f, "c", "-O2 -static", "int main(void) { return 0; }\n");
 	eh = mp_elf_section(f.elf, ".eh_frame");
@@ -378,13 +340,10 @@ START_TEST(patch_leads_a_static_programs_start_up_to_the_new_eh_frame)
 	/* Nothing registers .eh_frame here. */
 	fixture_build(&f, "assembler", ASM, START);
 	ck_assert_int_eq(me_patch_eh_frame(f.cfg, NULL, 0, now, &err), -EPERM);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_leaves_the_rest_of_a_cut_call_as_it_was)
+TEST(patch_leaves_the_rest_of_a_cut_call_as_it_was)
 {
-	struct fixture f;
 	uint64_t vaddr;
 
 	fixture_build(&f, "assembler", ASM,
@@ -398,11 +357,9 @@ START_TEST(patch_leaves_the_rest_of_a_cut_call_as_it_was)
 	/* The call was first changed to call g's copy; three bytes of its displacement remain. */
 	ck_assert_uint_ge(f.patches.nr_retargeted, 1);
 	ck_assert(!fixture_changed(&f, vaddr + 5, 3));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(patch_heeds_a_number_that_may_be_an_address)
+TEST(patch_heeds_a_number_that_may_be_an_address)
 {
 	static const char *const numbers[] = {".quad f + 3", ".long 0, f + 3", ".quad 0"};
 
@@ -422,29 +379,3 @@ START_TEST(patch_heeds_a_number_that_may_be_an_address)
 		fixture_free(&f);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("patch");
-	TCase *tc = tcase_create("patch");
-
-	tcase_add_test(tc, patch_jumps_from_old_starts_to_copies);
-	tcase_add_test(tc, patch_leaves_endbr64_where_it_is);
-	tcase_add_test(tc, patch_leaves_blocks_below_five_bytes);
-	tcase_add_test(tc, patch_spans_no_possible_target);
-	tcase_add_test(tc, patch_leads_calls_and_branches_of_old_code_to_copies);
-	tcase_add_test(tc, patch_changes_nothing_in_code_that_is_not_understood);
-	tcase_add_test(tc, patch_leads_relative_table_entries_to_copies);
-	tcase_add_test(tc, patch_leads_absolute_table_entries_to_copies);
-	tcase_add_test(tc, patch_leaves_entries_whose_block_stays);
-	tcase_add_test(tc, patch_changes_the_addend_of_relative_relocations);
-	tcase_add_test(tc, patch_refuses_a_segment_out_of_reach);
-	tcase_add_test(tc, patch_leaves_the_rest_of_a_cut_call_as_it_was);
-	tcase_add_test(tc, patch_heeds_a_number_that_may_be_an_address);
-	tcase_add_test(tc, patch_leads_a_static_programs_start_up_to_the_new_eh_frame);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,8 +2,6 @@
 /* test_eligible - which functions are left alone, with the reasons. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/evidence/eligible.h"
 #include "tests/unit/edit_fixture.h"
 
@@ -19,7 +17,6 @@
 static struct me_eligible judge(struct fixture *f)
 {
 	struct me_eligible out;
-	struct mp_err err;
 
 	ck_assert_int_eq(me_eligible_functions(f->cfg, 1, &out, &err), 0);
 	return out;
@@ -38,7 +35,9 @@ static void is(struct fixture *f, const struct me_eligible *e, const char *name,
 			      e->detail[func], reason);
 }
 
-START_TEST(eligible_gives_each_function_its_reason)
+FIXTURE(NULL, fixture_done);
+
+TEST(eligible_gives_each_function_its_reason)
 {
 	static const char source[] = START FUNC("plain", " mov %edi, %eax\n ret\n") FUNC(
 		"sys", " mov $60, %eax\n syscall\n ret\n") FUNC("soft", " int $0x80\n ret\n")
@@ -48,8 +47,7 @@ START_TEST(eligible_gives_each_function_its_reason)
 				"loops",
 				" 1: loop 1b\n ret\n") ".type bare, @function\nbare: call plain\n ret\n.size bare, .-bare\n"
 						       ".type leaf, @function\nleaf: mov %edi, %eax\n ret\n.size leaf, .-leaf\n";
-	struct me_eligible e;
-	struct fixture f;
+	AUTO(me_eligible_fini) struct me_eligible e = {0};
 	uint32_t nr = 0;
 
 	fixture_build(&f, "assembler", ASM, source);
@@ -69,34 +67,26 @@ START_TEST(eligible_gives_each_function_its_reason)
 		nr += e.verdict[i] == ME_ELIGIBLE;
 	ck_assert_uint_eq(e.nr_eligible, nr);
 	ck_assert_uint_eq(nr, 2);
-	me_eligible_fini(&e);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(eligible_refuses_code_that_goes_on_behind_a_stop)
+TEST(eligible_refuses_code_that_goes_on_behind_a_stop)
 {
 	static const char source[] = START FUNC("stop",
 						" mov %edi, %eax\n int3\n add $1, %eax\n ret\n")
 		FUNC("maybe", " test %edi, %edi\n je 1f\n int3\n1: ret\n")
 			FUNC("filled", " test %edi, %edi\n je 1f\n ret\n int3\n1: nop\n ret\n");
-	struct me_eligible e;
-	struct fixture f;
+	AUTO(me_eligible_fini) struct me_eligible e = {0};
 
 	fixture_build(&f, "assembler", ASM, source);
 	e = judge(&f);
 	is(&f, &e, "stop", ME_REFUSED_PROBLEM, "jump or call reaches");
 	is(&f, &e, "maybe", ME_REFUSED_STOP, "breakpoint");
 	is(&f, &e, "filled", ME_ELIGIBLE, NULL);
-	me_eligible_fini(&e);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(eligible_refuses_ifunc_resolvers)
+TEST(eligible_refuses_ifunc_resolvers)
 {
 	struct me_eligible e;
-	struct fixture f;
 
 	fixture_build(&f, "c", "-O1",
 		      "static int one(void) { return 1; }\n"
@@ -108,11 +98,9 @@ START_TEST(eligible_refuses_ifunc_resolvers)
 	is(&f, &e, "one", ME_ELIGIBLE, NULL);
 	is(&f, &e, "main", ME_ELIGIBLE, NULL);
 	me_eligible_fini(&e);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(eligible_lets_a_probe_stay_behind)
+TEST(eligible_lets_a_probe_stay_behind)
 {
 	/* As <sys/sdt.h> and -fpatchable-function-entry create them. */
 	static const char source[] = START FUNC(
@@ -126,8 +114,7 @@ START_TEST(eligible_lets_a_probe_stay_behind)
 						".section __patchable_function_entries, \"awo\", @progbits, .text\n .balign 8\n"
 						" .quad patchable\n";
 	const struct mp_func *probed;
-	struct me_eligible e;
-	struct fixture f;
+	AUTO(me_eligible_fini) struct me_eligible e = {0};
 
 	fixture_build(&f, "assembler", ASM, source);
 	e = judge(&f);
@@ -139,17 +126,13 @@ START_TEST(eligible_lets_a_probe_stay_behind)
 	ck_assert(f.cfg->blocks[probed->first_block + 1].flags & MP_BLOCK_PROBE);
 	is(&f, &e, "patchable", ME_REFUSED_PROBE, "patchable");
 	is(&f, &e, "plain", ME_ELIGIBLE, NULL);
-	me_eligible_fini(&e);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Addresses without relocation: the words contain them, or the loader fills them in. */
-START_TEST(eligible_refuses_patchable_entries_without_relocations)
+TEST_EACH(eligible_refuses_patchable_entries_without_relocations, 3)
 {
 	static const char *const flags[] = {"-O2 -no-pie", "-O2 -pie", "-O2 -no-pie -static"};
 	struct me_eligible e;
-	struct fixture f;
 
 	fixture_build(&f, "c", flags[_i],
 		      "__attribute__((patchable_function_entry(8, 0), noinline))\n"
@@ -160,14 +143,11 @@ START_TEST(eligible_refuses_patchable_entries_without_relocations)
 	is(&f, &e, "patched", ME_REFUSED_PROBE, "patchable");
 	is(&f, &e, "plain", ME_ELIGIBLE, NULL);
 	me_eligible_fini(&e);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(eligible_refuses_a_real_probe)
+TEST(eligible_refuses_a_real_probe)
 {
-	struct me_eligible e;
-	struct fixture f;
+	AUTO(me_eligible_fini) struct me_eligible e = {0};
 
 	/* Only the location, where nothing but the note names it. */
 	fixture_build(
@@ -179,22 +159,18 @@ START_TEST(eligible_refuses_a_real_probe)
 						   " .quad probed, 0, 0\n .byte 0, 0, 0\n .balign 4\n");
 	e = judge(&f);
 	is(&f, &e, "probed", ME_REFUSED_PROBE, "probe");
-	me_eligible_fini(&e);
-	fixture_free(&f);
 }
-END_TEST
 
 /*
  * Functions that others know by the bounds of a section, by a table, or among the frames of the stack. A program that
  * only calls the unwinder gets answers for copies; one that has its address in data does not.
  */
-START_TEST(eligible_refuses_code_known_by_its_place)
+TEST_EACH(eligible_refuses_code_known_by_its_place, 4)
 {
 	static const char *const flags[] = {"-O2 -no-pie", "-O2 -pie", "-O2 -no-pie -fno-plt",
 					    "-O2 -pie -DBY_POINTER"};
 	bool by_pointer = _i == 3;
 	struct me_eligible e;
-	struct fixture f;
 
 	fixture_build(
 		&f, "c", flags[_i],
@@ -219,9 +195,7 @@ START_TEST(eligible_refuses_code_known_by_its_place)
 	is(&f, &e, by_pointer ? "looked_for" : "asks", ME_REFUSED_ASKED, "stack");
 	is(&f, &e, by_pointer ? "asks" : "looked_for", ME_ELIGIBLE, NULL);
 	me_eligible_fini(&e);
-	fixture_free(&f);
 }
-END_TEST
 
 static void file_is(const char *flags, const char *source, int want, const char *reason)
 {
@@ -238,7 +212,7 @@ static void file_is(const char *flags, const char *source, int want, const char 
 
 #define KEPT ASM " -Wl,--emit-relocs"
 
-START_TEST(eligible_refuses_whole_files)
+TEST(eligible_refuses_whole_files)
 {
 	static const char plain[] = START FUNC("f", " ret\n");
 
@@ -264,23 +238,3 @@ START_TEST(eligible_refuses_whole_files)
 	file_is(KEPT, ".globl start\nstart: mov d(%rip), %eax\n hlt\n.data\nd: .quad 0\n", -EPERM,
 		"unwind");
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("eligible");
-	TCase *tc = tcase_create("eligible");
-
-	tcase_add_test(tc, eligible_gives_each_function_its_reason);
-	tcase_add_test(tc, eligible_refuses_code_that_goes_on_behind_a_stop);
-	tcase_add_test(tc, eligible_refuses_ifunc_resolvers);
-	tcase_add_test(tc, eligible_lets_a_probe_stay_behind);
-	tcase_add_loop_test(tc, eligible_refuses_patchable_entries_without_relocations, 0, 3);
-	tcase_add_test(tc, eligible_refuses_a_real_probe);
-	tcase_add_loop_test(tc, eligible_refuses_code_known_by_its_place, 0, 4);
-	tcase_add_test(tc, eligible_refuses_whole_files);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

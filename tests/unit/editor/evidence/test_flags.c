@@ -2,8 +2,6 @@
 /* test_flags - where arithmetic flags are still read, and where they are passed across calls. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/evidence/flags.h"
 #include "tests/unit/edit_fixture.h"
 
@@ -48,8 +46,6 @@ struct checked {
 
 static void find(struct checked *c)
 {
-	struct mp_err err = {""};
-
 	fixture_build(&c->f, "assembler", "", source);
 	c->wanted = calloc(c->f.cfg->nr_funcs + 1, 1);
 	ck_assert_ptr_nonnull(c->wanted);
@@ -76,7 +72,7 @@ static bool shared(const struct checked *c, const char *name)
 	return c->flags.shared[fixture_func(&c->f, name)];
 }
 
-START_TEST(flags_are_live_between_two_branches)
+TEST(flags_are_live_between_two_branches)
 {
 	struct checked c;
 
@@ -88,9 +84,8 @@ START_TEST(flags_are_live_between_two_branches)
 	ck_assert(!live(&c, "three_ways", 4));
 	done(&c);
 }
-END_TEST
 
-START_TEST(flags_survive_a_shift_that_may_be_by_nothing)
+TEST(flags_survive_a_shift_that_may_be_by_nothing)
 {
 	struct checked c;
 
@@ -99,9 +94,8 @@ START_TEST(flags_survive_a_shift_that_may_be_by_nothing)
 	ck_assert(!live(&c, "shifts", 3));
 	done(&c);
 }
-END_TEST
 
-START_TEST(flags_the_carry_does_not_count)
+TEST(flags_the_carry_does_not_count)
 {
 	struct checked c;
 
@@ -110,16 +104,14 @@ START_TEST(flags_the_carry_does_not_count)
 	ck_assert(!live(&c, "carry", 1));
 	done(&c);
 }
-END_TEST
 
 /*
  * With the carry flag included: an instruction that tests a bit writes the carry, and no other
  * flag reliably.
  */
-START_TEST(flags_with_the_carry)
+TEST(flags_with_the_carry)
 {
 	struct checked c = {0};
-	struct mp_err err;
 
 	fixture_build(
 		&c.f, "assembler", "",
@@ -145,9 +137,8 @@ START_TEST(flags_with_the_carry)
 	free(c.wanted);
 	fixture_free(&c.f);
 }
-END_TEST
 
-START_TEST(flags_that_calls_pass_are_found_on_both_sides)
+TEST(flags_that_calls_pass_are_found_on_both_sides)
 {
 	struct checked c;
 
@@ -162,12 +153,10 @@ START_TEST(flags_that_calls_pass_are_found_on_both_sides)
 	ck_assert(!shared(&c, "main"));
 	done(&c);
 }
-END_TEST
 
-START_TEST(flags_of_a_function_that_is_not_wanted_are_live)
+TEST(flags_of_a_function_that_is_not_wanted_are_live)
 {
 	struct checked c;
-	struct mp_err err;
 
 	find(&c);
 	c.wanted[fixture_func(&c.f, "three_ways")] = 0;
@@ -176,12 +165,10 @@ START_TEST(flags_of_a_function_that_is_not_wanted_are_live)
 	ck_assert(live(&c, "three_ways", 0));
 	done(&c);
 }
-END_TEST
 
-START_TEST(flags_from_who_knows_where_are_refused)
+TEST(flags_from_who_knows_where_are_refused)
 {
 	struct checked c = {0};
-	struct mp_err err;
 
 	fixture_build(
 		&c.f, "assembler", "",
@@ -196,22 +183,3 @@ START_TEST(flags_from_who_knows_where_are_refused)
 	ck_assert_ptr_nonnull(strstr(err.msg, "reads flags"));
 	done(&c);
 }
-END_TEST
-
-static Suite *flags_suite(void)
-{
-	Suite *suite = suite_create("flags");
-	TCase *tc = tcase_create("flags");
-
-	tcase_add_test(tc, flags_are_live_between_two_branches);
-	tcase_add_test(tc, flags_survive_a_shift_that_may_be_by_nothing);
-	tcase_add_test(tc, flags_the_carry_does_not_count);
-	tcase_add_test(tc, flags_with_the_carry);
-	tcase_add_test(tc, flags_that_calls_pass_are_found_on_both_sides);
-	tcase_add_test(tc, flags_of_a_function_that_is_not_wanted_are_live);
-	tcase_add_test(tc, flags_from_who_knows_where_are_refused);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(flags_suite)

@@ -3,8 +3,6 @@
  * the code. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/evidence/free_registers.h"
 #include "tests/unit/edit_fixture.h"
 
@@ -99,7 +97,6 @@ struct checked {
 static void find(struct checked *c)
 {
 	struct mp_cfg_options options = {.fine = true};
-	struct mp_err err = {""};
 
 	fixture_build(&c->f, "assembler", "", source);
 	mp_cfg_free(c->f.cfg);
@@ -124,7 +121,7 @@ static bool is_free(const struct checked *c, const char *name, uint32_t nr, int 
 	return c->registers.free[fixture_block(&c->f, name, nr)] >> reg & 1;
 }
 
-START_TEST(registers_a_leaf_leaves_alone_what_its_callers_may_keep)
+TEST(registers_a_leaf_leaves_alone_what_its_callers_may_keep)
 {
 	struct checked c;
 
@@ -136,9 +133,8 @@ START_TEST(registers_a_leaf_leaves_alone_what_its_callers_may_keep)
 	ck_assert(is_free(&c, "leaf", 2, RCX));
 	done(&c);
 }
-END_TEST
 
-START_TEST(registers_are_free_where_anybody_is_called)
+TEST(registers_are_free_where_anybody_is_called)
 {
 	struct checked c;
 
@@ -152,9 +148,8 @@ START_TEST(registers_are_free_where_anybody_is_called)
 	ck_assert(!is_free(&c, "calls_anybody", 2, RBX));
 	done(&c);
 }
-END_TEST
 
-START_TEST(registers_that_callers_read_are_results)
+TEST(registers_that_callers_read_are_results)
 {
 	struct checked c;
 
@@ -164,9 +159,8 @@ START_TEST(registers_that_callers_read_are_results)
 	ck_assert(!is_free(&c, "in_and_out", 2, R9));
 	done(&c);
 }
-END_TEST
 
-START_TEST(registers_that_callees_read_are_arguments)
+TEST(registers_that_callees_read_are_arguments)
 {
 	struct checked c;
 
@@ -175,9 +169,8 @@ START_TEST(registers_that_callees_read_are_arguments)
 	ck_assert(!is_free(&c, "odd_argument", 0, R11));
 	done(&c);
 }
-END_TEST
 
-START_TEST(registers_that_are_saved_are_free_in_between)
+TEST(registers_that_are_saved_are_free_in_between)
 {
 	struct checked c;
 
@@ -190,9 +183,8 @@ START_TEST(registers_that_are_saved_are_free_in_between)
 	ck_assert(!is_free(&c, "saves", 1, R12));
 	done(&c);
 }
-END_TEST
 
-START_TEST(registers_that_nobody_saved_are_the_caller_s)
+TEST(registers_that_nobody_saved_are_the_caller_s)
 {
 	struct checked c;
 
@@ -201,9 +193,8 @@ START_TEST(registers_that_nobody_saved_are_the_caller_s)
 	ck_assert(is_free(&c, "may_throw", 2, R11));
 	done(&c);
 }
-END_TEST
 
-START_TEST(registers_outlive_a_call_that_keeps_them)
+TEST(registers_outlive_a_call_that_keeps_them)
 {
 	struct checked c;
 
@@ -211,9 +202,8 @@ START_TEST(registers_outlive_a_call_that_keeps_them)
 	ck_assert(!is_free(&c, "asks_for_tls", 1, RCX));
 	done(&c);
 }
-END_TEST
 
-START_TEST(registers_are_overwritten_as_a_whole_or_not)
+TEST(registers_are_overwritten_as_a_whole_or_not)
 {
 	struct checked c;
 
@@ -223,23 +213,3 @@ START_TEST(registers_are_overwritten_as_a_whole_or_not)
 	ck_assert(is_free(&c, "zeroes", 1, R10));
 	done(&c);
 }
-END_TEST
-
-static Suite *registers_suite(void)
-{
-	Suite *suite = suite_create("registers");
-	TCase *tc = tcase_create("registers");
-
-	tcase_add_test(tc, registers_a_leaf_leaves_alone_what_its_callers_may_keep);
-	tcase_add_test(tc, registers_are_free_where_anybody_is_called);
-	tcase_add_test(tc, registers_that_callers_read_are_results);
-	tcase_add_test(tc, registers_that_callees_read_are_arguments);
-	tcase_add_test(tc, registers_that_are_saved_are_free_in_between);
-	tcase_add_test(tc, registers_that_nobody_saved_are_the_caller_s);
-	tcase_add_test(tc, registers_outlive_a_call_that_keeps_them);
-	tcase_add_test(tc, registers_are_overwritten_as_a_whole_or_not);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(registers_suite)

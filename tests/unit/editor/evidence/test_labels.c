@@ -101,7 +101,7 @@ static uint32_t words_moved(struct pair *p, uint64_t start, uint64_t size, uint3
 	return nr;
 }
 
-START_TEST(labels_in_words_and_operands_change_together)
+TEST_EACH(labels_in_words_and_operands_change_together, 4)
 {
 	for (size_t c = 0; c < 2; c++) {
 		uint64_t start, size = 0, first;
@@ -121,9 +121,8 @@ START_TEST(labels_in_words_and_operands_change_together)
 		pair_free(&p);
 	}
 }
-END_TEST
 
-START_TEST(labels_stay_where_numbers_are_no_proof)
+TEST_EACH(labels_stay_where_numbers_are_no_proof, 2)
 {
 	for (size_t c = 0; c < 2; c++) {
 		uint64_t start, size = 0, first;
@@ -139,10 +138,9 @@ START_TEST(labels_stay_where_numbers_are_no_proof)
 		pair_free(&p);
 	}
 }
-END_TEST
 
 /* Differences computed by the assembler are only right for the old addresses. */
-START_TEST(labels_stay_where_data_holds_their_differences)
+TEST_EACH(labels_stay_where_data_holds_their_differences, 2)
 {
 	for (size_t c = 0; c < 2; c++) {
 		uint64_t start, size = 0;
@@ -157,9 +155,8 @@ START_TEST(labels_stay_where_data_holds_their_differences)
 		pair_free(&p);
 	}
 }
-END_TEST
 
-START_TEST(labels_in_outputs_run_as_in_originals)
+TEST_EACH(labels_in_outputs_run_as_in_originals, 6)
 {
 	static const char *const names[] = {"goto_threaded", "goto_relative", "goto_spilled",
 					    "goto_narrow"};
@@ -192,7 +189,6 @@ START_TEST(labels_in_outputs_run_as_in_originals)
 		ck_assert_int_eq(system(line), 0);
 	}
 }
-END_TEST
 
 static void put_word(struct pair *p, uint64_t vaddr, uint64_t value)
 {
@@ -211,7 +207,7 @@ static void put_word(struct pair *p, uint64_t vaddr, uint64_t value)
 }
 
 /* A label with two values; one that is another label's copy; one in the middle of a copy. */
-START_TEST(labels_that_differ_are_refused)
+TEST_EACH(labels_that_differ_are_refused, 2)
 {
 	uint64_t start, size = 0, first, was;
 	uint16_t flags = 0;
@@ -232,10 +228,9 @@ START_TEST(labels_that_differ_are_refused)
 	pair_refused(&p, "");
 	pair_free(&p);
 }
-END_TEST
 
 /* If differences are stored in data, no label may get another value, whether one or all. */
-START_TEST(labels_with_differences_are_refused_elsewhere)
+TEST_EACH(labels_with_differences_are_refused_elsewhere, 2)
 {
 	const struct mp_section *text;
 	uint64_t start, size = 0;
@@ -270,10 +265,9 @@ START_TEST(labels_with_differences_are_refused_elsewhere)
 	ck_assert_uint_ge(nr, 1);
 	pair_free(&p);
 }
-END_TEST
 
 /* Distances that the program computes may be kept in two bytes: the labels stay, and verify knows it by itself. */
-START_TEST(labels_that_a_function_computes_with_keep_their_values)
+TEST_EACH(labels_that_a_function_computes_with_keep_their_values, 2)
 {
 	uint64_t start = 0, size = 0, first = 0;
 	uint32_t total, nr = 0;
@@ -312,23 +306,3 @@ START_TEST(labels_that_a_function_computes_with_keep_their_values)
 	pair_refused(&p, "computes with labels");
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *labels_suite(void)
-{
-	Suite *suite = suite_create("labels");
-	TCase *tc = tcase_create("labels");
-
-	tcase_set_timeout(tc, 240);
-	tcase_add_loop_test(tc, labels_in_words_and_operands_change_together, 0, 4);
-	tcase_add_loop_test(tc, labels_stay_where_numbers_are_no_proof, 0, 2);
-	tcase_add_loop_test(tc, labels_stay_where_data_holds_their_differences, 0, 2);
-	tcase_add_loop_test(tc, labels_in_outputs_run_as_in_originals, 0, 6);
-	tcase_add_loop_test(tc, labels_that_differ_are_refused, 0, 2);
-	tcase_add_loop_test(tc, labels_with_differences_are_refused_elsewhere, 0, 2);
-	tcase_add_loop_test(tc, labels_that_a_function_computes_with_keep_their_values, 0, 2);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(labels_suite)

@@ -3,10 +3,6 @@
 #include "editor/evidence/leaf/leaf.h"
 #include "editor/evidence/leaf/stack_walk.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/support/compile.h"
 #include "tests/unit/suite.h"
 
@@ -169,7 +165,6 @@ static struct mp_elf *open_program(char *path)
 {
 	char name[256];
 	struct mp_elf *elf;
-	struct mp_err err;
 	const char *dir = getenv("TMPDIR");
 	FILE *f;
 
@@ -198,14 +193,13 @@ static bool starts_with(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-START_TEST(leaf_knows_which_functions_may_replace_calls)
+TEST(leaf_knows_which_functions_may_replace_calls)
 {
 	const struct mp_cfg_options options = {0};
 	uint32_t nr[4] = {0};
 	char path[256];
 	struct mp_elf *elf = open_program(path);
 	struct mp_cfg *cfg;
-	struct mp_err err;
 
 	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
@@ -239,15 +233,13 @@ START_TEST(leaf_knows_which_functions_may_replace_calls)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(leaf_has_neither_landing_nor_return)
+TEST(leaf_has_neither_landing_nor_return)
 {
 	const struct mp_cfg_options options = {0};
 	char path[256];
 	struct mp_elf *elf = open_program(path);
 	struct mp_cfg *cfg;
-	struct mp_err err;
 
 	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
@@ -273,7 +265,6 @@ START_TEST(leaf_has_neither_landing_nor_return)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 /* The parts of a function, and the branches behind them. */
 struct shape {
@@ -296,7 +287,7 @@ static const struct shape shapes[] = {
 	{"saves_behind_branch", 3, {1, 2, 3}, {2, 2, 3}, {2, 0, 0}, 9},
 };
 
-START_TEST(leaf_has_short_branches_between_parts)
+TEST_EACH(leaf_has_short_branches_between_parts, sizeof(shapes) / sizeof(shapes[0]))
 {
 	const struct mp_cfg_options options = {0};
 	const struct shape *shape = &shapes[_i];
@@ -305,7 +296,6 @@ START_TEST(leaf_has_short_branches_between_parts)
 	struct mp_elf *elf = open_program(path);
 	struct me_leaf leaf = {0};
 	struct mp_cfg *cfg;
-	struct mp_err err;
 
 	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
@@ -332,10 +322,9 @@ START_TEST(leaf_has_short_branches_between_parts)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 /* All returns lead to the instruction that raises the stack pointer. */
-START_TEST(leaf_raises_the_stack_pointer_at_its_end)
+TEST(leaf_raises_the_stack_pointer_at_its_end)
 {
 	static const uint8_t raise[] = {0x48, 0x8d, 0x64, 0x24, 0x08};
 	const struct mp_cfg_options options = {0};
@@ -343,7 +332,6 @@ START_TEST(leaf_raises_the_stack_pointer_at_its_end)
 	char path[256];
 	struct mp_elf *elf = open_program(path);
 	struct mp_cfg *cfg;
-	struct mp_err err;
 	uint32_t nr = 0;
 
 	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
@@ -367,7 +355,6 @@ START_TEST(leaf_raises_the_stack_pointer_at_its_end)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 static int32_t displacement(const uint8_t *field)
 {
@@ -378,7 +365,7 @@ static int32_t displacement(const uint8_t *field)
 }
 
 /* leaf_two_returns with its first return apart, and leaf_far, whose branch is long where it is. */
-START_TEST(leaf_has_long_branches_between_parts_that_lie_apart)
+TEST(leaf_has_long_branches_between_parts_that_lie_apart)
 {
 	const struct mp_cfg_options options = {0};
 	static const uint8_t order[] = {0, 2, 1};
@@ -387,7 +374,6 @@ START_TEST(leaf_has_long_branches_between_parts_that_lie_apart)
 	struct mp_elf *elf = open_program(path);
 	struct me_leaf leaf = {0}, far = {0};
 	struct mp_cfg *cfg;
-	struct mp_err err;
 
 	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
@@ -421,10 +407,9 @@ START_TEST(leaf_has_long_branches_between_parts_that_lie_apart)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 /* Calls of stubs end parts of their own; so does a jump to a stub, which is a call here. */
-START_TEST(calls_of_stubs_go_through_slots)
+TEST(calls_of_stubs_go_through_slots)
 {
 	const struct mp_cfg_options options = {0};
 	uint8_t end[ME_LEAF_END_MAX];
@@ -432,7 +417,6 @@ START_TEST(calls_of_stubs_go_through_slots)
 	char path[256];
 	struct mp_elf *elf = open_program(path);
 	struct mp_cfg *cfg;
-	struct mp_err err;
 
 	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
 	ck_assert(me_leaf_find(cfg, function_named(cfg, "stack_call_library"), &leaf));
@@ -458,10 +442,9 @@ START_TEST(calls_of_stubs_go_through_slots)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 /* If the last part tails, each return raises the stack pointer in its own part. */
-START_TEST(returns_are_apart_from_a_last_tail)
+TEST(returns_are_apart_from_a_last_tail)
 {
 	const struct mp_cfg_options options = {0};
 	uint8_t end[ME_LEAF_END_MAX];
@@ -469,7 +452,6 @@ START_TEST(returns_are_apart_from_a_last_tail)
 	char path[256];
 	struct mp_elf *elf = open_program(path);
 	struct mp_cfg *cfg;
-	struct mp_err err;
 
 	ck_assert_int_eq(mp_cfg_build(elf, &options, &cfg, &err), 0);
 	ck_assert(me_leaf_find(cfg, function_named(cfg, "stack_tail_or_return"), &leaf));
@@ -489,9 +471,8 @@ START_TEST(returns_are_apart_from_a_last_tail)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(files_that_walk_stacks_have_names_that_say_so)
+TEST(files_that_walk_stacks_have_names_that_say_so)
 {
 	struct mp_symbol symbols[] = {{.name = "puts"}, {.name = NULL}, {.name = "backtrace_full"}};
 	struct mp_elf elf = {.symbols = symbols, .nr_symbols = 3};
@@ -508,24 +489,3 @@ START_TEST(files_that_walk_stacks_have_names_that_say_so)
 	elf.nr_symbols = 0;
 	ck_assert(me_walks_stack(&elf));
 }
-END_TEST
-
-static Suite *leaf_suite(void)
-{
-	Suite *suite = suite_create("leaf");
-	TCase *tc = tcase_create("leaf");
-
-	tcase_add_test(tc, leaf_knows_which_functions_may_replace_calls);
-	tcase_add_test(tc, calls_of_stubs_go_through_slots);
-	tcase_add_test(tc, returns_are_apart_from_a_last_tail);
-	tcase_add_test(tc, files_that_walk_stacks_have_names_that_say_so);
-	tcase_add_test(tc, leaf_has_neither_landing_nor_return);
-	tcase_add_loop_test(tc, leaf_has_short_branches_between_parts, 0,
-			    (int)(sizeof(shapes) / sizeof(shapes[0])));
-	tcase_add_test(tc, leaf_raises_the_stack_pointer_at_its_end);
-	tcase_add_test(tc, leaf_has_long_branches_between_parts_that_lie_apart);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(leaf_suite)

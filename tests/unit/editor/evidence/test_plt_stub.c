@@ -2,12 +2,8 @@
 /* test_plt_stub - which code counts as a PLT stub, and which branches to it. */
 #include "editor/evidence/plt_stub.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/support/compile.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
 
 /* Each symbol named stub_... has to be a stub, each named other_... must not be one. */
 static const char source[] = ".text\n"
@@ -42,15 +38,10 @@ static struct mp_elf *open_program(char *path)
 {
 	char name[256];
 	struct mp_elf *elf;
-	struct mp_err err;
 	const char *dir = getenv("TMPDIR");
-	FILE *f;
 
 	snprintf(name, sizeof(name), "%s/morph-stub-%d.s", dir ? dir : "/tmp", (int)getpid());
-	f = fopen(name, "w");
-	ck_assert_ptr_nonnull(f);
-	fputs(source, f);
-	fclose(f);
+	write_text(name, source);
 	ck_assert_int_eq(compile_run("gcc", "-pie -w -Wl,--no-warn-rwx-segments", name, path), 0);
 	unlink(name);
 	ck_assert_int_eq(mp_elf_open(path, MP_ELF_ALL, &elf, &err), 0);
@@ -66,7 +57,7 @@ static uint64_t address_of(const struct mp_elf *elf, const char *name)
 	return 0;
 }
 
-START_TEST(plt_stub_is_a_plain_jump_through_memory)
+TEST(plt_stub_is_a_plain_jump_through_memory)
 {
 	char path[256];
 	struct mp_elf *elf = open_program(path);
@@ -89,9 +80,8 @@ START_TEST(plt_stub_is_a_plain_jump_through_memory)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(plt_branch_has_five_bytes_and_no_prefix)
+TEST(plt_branch_has_five_bytes_and_no_prefix)
 {
 	char path[256];
 	struct mp_elf *elf = open_program(path);
@@ -112,17 +102,3 @@ START_TEST(plt_branch_has_five_bytes_and_no_prefix)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
-
-static Suite *plt_stub_suite(void)
-{
-	Suite *suite = suite_create("plt_stub");
-	TCase *tc = tcase_create("plt_stub");
-
-	tcase_add_test(tc, plt_stub_is_a_plain_jump_through_memory);
-	tcase_add_test(tc, plt_branch_has_five_bytes_and_no_prefix);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(plt_stub_suite)

@@ -2,8 +2,6 @@
 /* test_pointer - either all places that hold a function's address change, or none does. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/edit_fixture.h"
 
 /* A use of data makes the linker write .rela.text, which shows that relocations were kept. */
@@ -47,7 +45,9 @@ static const struct me_site *site_at(const struct fixture *f, uint64_t vaddr)
 	return NULL;
 }
 
-START_TEST(pointer_finds_words_of_data)
+FIXTURE(NULL, fixture_done);
+
+TEST(pointer_finds_words_of_data)
 {
 	static const char *const links[] = {FIXED, PIE};
 
@@ -68,12 +68,10 @@ START_TEST(pointer_finds_words_of_data)
 		fixture_free(&f);
 	}
 }
-END_TEST
 
-START_TEST(pointer_finds_operands)
+TEST(pointer_finds_operands)
 {
 	const struct me_site *site;
-	struct fixture f;
 	uint64_t at;
 
 	find(&f, FIXED,
@@ -90,13 +88,10 @@ START_TEST(pointer_finds_operands)
 	site = site_at(&f, at + 12 + 3);
 	ck_assert_ptr_nonnull(site);
 	ck_assert_uint_eq(site->kind, ME_SITE_REL32);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(pointer_finds_a_lea_without_relocation)
+TEST(pointer_finds_a_lea_without_relocation)
 {
-	struct fixture f;
 	uint32_t nr;
 	uint64_t field;
 
@@ -112,23 +107,17 @@ START_TEST(pointer_finds_a_lea_without_relocation)
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 1);
 	ck_assert_uint_eq(f.plan.redirects.sites[0].vaddr, field);
 	ck_assert_uint_eq(f.plan.redirects.sites[0].kind, ME_SITE_REL32);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(pointer_counts_no_function_whose_address_stands_nowhere)
+TEST(pointer_counts_no_function_whose_address_stands_nowhere)
 {
-	struct fixture f;
-
 	find(&f, PIE, START G FUNC("f", " call g\n jmp.d32 g\n"));
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 	ck_assert_uint_eq(f.plan.redirects.nr_functions, 0);
-	fixture_free(&f);
 }
-END_TEST
 
 /* One reference that cannot be changed prevents all changes. */
-START_TEST(pointer_changes_nothing_where_one_reference_must_stay)
+TEST(pointer_changes_nothing_where_one_reference_must_stay)
 {
 	static const struct {
 		const char *what, *flags, *source;
@@ -158,12 +147,9 @@ START_TEST(pointer_changes_nothing_where_one_reference_must_stay)
 		fixture_free(&f);
 	}
 }
-END_TEST
 
-START_TEST(pointer_changes_exported_functions_with_their_symbols)
+TEST(pointer_changes_exported_functions_with_their_symbols)
 {
-	struct fixture f;
-
 	/* The loader sets p to g's dynamic symbol, so p itself is not changed. */
 	find(&f, "-nostdlib -shared",
 	     START ".globl g\n" G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
@@ -180,14 +166,10 @@ START_TEST(pointer_changes_exported_functions_with_their_symbols)
 	ck_assert(f.cfg->funcs[fixture_func(&f, "g")].flags & MP_FUNC_EXPORTED);
 	ck_assert(redirected(&f));
 	ck_assert_ptr_nonnull(site_at(&f, fixture_vaddr(&f, "p")));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(pointer_keeps_functions_that_others_can_name)
+TEST(pointer_keeps_functions_that_others_can_name)
 {
-	struct fixture f;
-
 	/* A symbol plus an offset gives an address inside the function. */
 	find(&f, "-nostdlib -shared", START ".globl g\n" G ".data\np: .quad g\nq: .quad g+1\n");
 	ck_assert(!redirected(&f));
@@ -204,14 +186,10 @@ START_TEST(pointer_keeps_functions_that_others_can_name)
 	fixture_plan_all(&f, "g");
 	fixture_redirect(&f);
 	ck_assert(!redirected(&f));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(pointer_keeps_functions_that_are_not_copied)
+TEST(pointer_keeps_functions_that_are_not_copied)
 {
-	struct fixture f;
-
 	fixture_build(&f, "assembler", PIE,
 		      START G FUNC("f", " ret\n") ".data\np: .quad g\nq: .quad f\n");
 	fixture_plan_all(&f, "f");
@@ -219,13 +197,10 @@ START_TEST(pointer_keeps_functions_that_are_not_copied)
 	ck_assert(!redirected(&f));
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 1);
 	ck_assert_uint_eq(f.plan.redirects.sites[0].vaddr, fixture_vaddr(&f, "q"));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(pointer_changes_entries_of_the_got)
+TEST(pointer_changes_entries_of_the_got)
 {
-	struct fixture f;
 	uint64_t got;
 
 	/*
@@ -258,28 +233,20 @@ START_TEST(pointer_changes_entries_of_the_got)
 			  " mov g@GOTPCREL(%rip), %rax\n call *%rax\n ret\n") ".data\np: .quad g\n");
 	ck_assert(!redirected(&f));
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(pointer_changes_nothing_where_the_program_asks_for_the_texts_end)
+TEST(pointer_changes_nothing_where_the_program_asks_for_the_texts_end)
 {
-	struct fixture f;
-
 	find(&f, FIXED, START G FUNC("f", " mov $etext, %eax\n ret\n") ".data\np: .quad g\n");
 	ck_assert(!redirected(&f));
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 	fixture_free(&f);
 	find(&f, FIXED, START G FUNC("f", " mov $edata, %eax\n ret\n") ".data\np: .quad g\n");
 	ck_assert(redirected(&f));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(pointer_finds_nothing_without_the_linkers_account)
+TEST(pointer_finds_nothing_without_the_linkers_account)
 {
-	struct fixture f;
-
 	fixture_compile(&f, "assembler", PIE, START G ".data\np: .quad g\n");
 	fixture_read(&f);
 	ck_assert(!f.elf->relinkable);
@@ -287,16 +254,13 @@ START_TEST(pointer_finds_nothing_without_the_linkers_account)
 	fixture_redirect(&f);
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
 	ck_assert_uint_eq(f.plan.redirects.nr_functions, 0);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Functions of a stock shared object that are known only by dynamic symbols. */
-START_TEST(pointer_moves_what_only_dynamic_symbols_know)
+TEST(pointer_moves_what_only_dynamic_symbols_know)
 {
 	static const char *const known[] = {"plain", "called", "filled"};
 	static const char *const kept[] = {"operand", "word", "offset", "local", "read"};
-	struct fixture f;
 
 	fixture_compile(
 		&f, "assembler", "-nostdlib -shared",
@@ -327,14 +291,10 @@ START_TEST(pointer_moves_what_only_dynamic_symbols_know)
 			      kept[i]);
 	ck_assert_uint_eq(f.plan.redirects.nr_functions, 3);
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(pointer_sites_ascend_and_are_found_by_address)
+TEST(pointer_sites_ascend_and_are_found_by_address)
 {
-	struct fixture f;
-
 	find(&f, FIXED,
 	     START G FUNC("f",
 			  " mov $g, %edi\n lea g(%rip), %rax\n ret\n") ".data\n.quad g, f, g\n");
@@ -348,16 +308,12 @@ START_TEST(pointer_sites_ascend_and_are_found_by_address)
 		ck_assert_uint_eq(me_redirects_lower_bound(&f.plan.redirects, vaddr + 1), i + 1);
 	}
 	ck_assert_uint_eq(me_redirects_lower_bound(&f.plan.redirects, 0), 0);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Every address stays consistent: in data, in old code, in copies. */
-START_TEST(pointer_leaves_every_function_with_one_address)
+TEST(pointer_leaves_every_function_with_one_address)
 {
-	struct mp_err err = {""};
 	struct mp_insn insn;
-	struct fixture f;
 	uint64_t copy, word, at;
 
 	find(&f, FIXED,
@@ -378,15 +334,13 @@ START_TEST(pointer_leaves_every_function_with_one_address)
 	} else {
 		ck_assert_uint_eq(word, fixture_vaddr(&f, "g"));
 	}
-	fixture_free(&f);
 }
-END_TEST
 
 /*
  * A program can compute a function's address from an offset and the address that it is relative
  * to.
  */
-START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
+TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
 {
 	static const char *const offsets[] = {
 		".section .rodata\nt: .long 0, g - t\n",
@@ -406,25 +360,20 @@ START_TEST(pointer_keeps_functions_that_offsets_in_data_lead_to)
 		fixture_free(&f);
 	}
 }
-END_TEST
 
 /* A label at a function's start may mark the bound of a range of code. */
-START_TEST(pointer_keeps_functions_that_a_label_names_too)
+TEST(pointer_keeps_functions_that_a_label_names_too)
 {
-	struct fixture f;
-
 	find(&f, PIE, START G ".data\np: .quad g\n");
 	ck_assert(redirected(&f));
 	fixture_free(&f);
 	find(&f, PIE, START "first:\n" G ".data\np: .quad g\n");
 	ck_assert(!redirected(&f));
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
-	fixture_free(&f);
 }
-END_TEST
 
 /* A jump that is not understood still shows its table, whose labels are no functions. */
-START_TEST(pointer_knows_the_table_of_a_jump_that_it_does_not_understand)
+TEST(pointer_knows_the_table_of_a_jump_that_it_does_not_understand)
 {
 	static const struct {
 		const char *code;
@@ -457,32 +406,3 @@ START_TEST(pointer_knows_the_table_of_a_jump_that_it_does_not_understand)
 		fixture_free(&f);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("pointer");
-	TCase *tc = tcase_create("pointer");
-
-	tcase_add_test(tc, pointer_finds_words_of_data);
-	tcase_add_test(tc, pointer_finds_operands);
-	tcase_add_test(tc, pointer_finds_a_lea_without_relocation);
-	tcase_add_test(tc, pointer_counts_no_function_whose_address_stands_nowhere);
-	tcase_add_test(tc, pointer_changes_nothing_where_one_reference_must_stay);
-	tcase_add_test(tc, pointer_changes_exported_functions_with_their_symbols);
-	tcase_add_test(tc, pointer_keeps_functions_that_others_can_name);
-	tcase_add_test(tc, pointer_keeps_functions_that_are_not_copied);
-	tcase_add_test(tc, pointer_changes_entries_of_the_got);
-	tcase_add_test(tc, pointer_changes_nothing_where_the_program_asks_for_the_texts_end);
-	tcase_add_test(tc, pointer_finds_nothing_without_the_linkers_account);
-	tcase_add_test(tc, pointer_moves_what_only_dynamic_symbols_know);
-	tcase_add_test(tc, pointer_sites_ascend_and_are_found_by_address);
-	tcase_add_test(tc, pointer_leaves_every_function_with_one_address);
-	tcase_add_test(tc, pointer_keeps_functions_that_offsets_in_data_lead_to);
-	tcase_add_test(tc, pointer_keeps_functions_that_a_label_names_too);
-	tcase_add_test(tc, pointer_knows_the_table_of_a_jump_that_it_does_not_understand);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -24,10 +24,10 @@ static bool redirects(struct fixture *f, const char *name)
 	return f->plan.redirects.functions[fixture_func(f, name)] != 0;
 }
 
-START_TEST(redirect_follows_the_copy_of_the_entry)
-{
-	struct fixture f;
+FIXTURE(NULL, fixture_done);
 
+TEST(redirect_follows_the_copy_of_the_entry)
+{
 	build(&f);
 	ck_assert(!redirects(&f, "f"));
 	ck_assert_uint_eq(f.plan.redirects.nr_sites, 0);
@@ -40,14 +40,11 @@ START_TEST(redirect_follows_the_copy_of_the_entry)
 	ck_assert_uint_eq(f.plan.redirects.sites[0].vaddr, fixture_vaddr(&f, "p"));
 	ck_assert(me_redirects_function(&f.plan.redirects, f.cfg, fixture_vaddr(&f, "f")));
 	ck_assert(!me_redirects_function(&f.plan.redirects, f.cfg, fixture_vaddr(&f, "tail")));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(redirect_keeps_addresses_whose_copy_would_lose_their_alignment)
+TEST(redirect_keeps_addresses_whose_copy_would_lose_their_alignment)
 {
 	struct me_plan_block *entry;
-	struct fixture f;
 
 	build(&f);
 	entry = fixture_plan(&f, "f", 0);
@@ -55,15 +52,12 @@ START_TEST(redirect_keeps_addresses_whose_copy_would_lose_their_alignment)
 		entry->align_offset = (uint8_t)offset;
 		ck_assert_int_eq(redirects(&f, "f"), offset % 4 == 0);
 	}
-	fixture_free(&f);
 }
-END_TEST
 
 /* The next copy would have the same address. */
-START_TEST(redirect_keeps_addresses_whose_copy_may_be_empty)
+TEST(redirect_keeps_addresses_whose_copy_may_be_empty)
 {
 	struct me_plan_block *entry;
-	struct fixture f;
 
 	build(&f);
 	fixture_plan_all(&f, "tail");
@@ -72,30 +66,12 @@ START_TEST(redirect_keeps_addresses_whose_copy_may_be_empty)
 	ck_assert(redirects(&f, "f"));
 	entry->left_out = 1;
 	ck_assert(!redirects(&f, "f"));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(redirect_knows_the_alignment_of_an_address)
+TEST(redirect_knows_the_alignment_of_an_address)
 {
 	ck_assert_uint_eq(me_redirects_align_log2(0x1001), 0);
 	ck_assert_uint_eq(me_redirects_align_log2(0x1006), 1);
 	ck_assert_uint_eq(me_redirects_align_log2(0x1008), 3);
 	ck_assert_uint_eq(me_redirects_align_log2(0x1000), 4);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("redirect");
-	TCase *tc = tcase_create("redirect");
-
-	tcase_add_test(tc, redirect_follows_the_copy_of_the_entry);
-	tcase_add_test(tc, redirect_keeps_addresses_whose_copy_would_lose_their_alignment);
-	tcase_add_test(tc, redirect_keeps_addresses_whose_copy_may_be_empty);
-	tcase_add_test(tc, redirect_knows_the_alignment_of_an_address);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

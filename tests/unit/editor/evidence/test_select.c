@@ -2,8 +2,6 @@
 /* test_select - which functions a list of words selects. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/evidence/select.h"
 #include "tests/unit/edit_fixture.h"
 
@@ -20,21 +18,18 @@ static const char *chosen_by(const char *text, int want)
 {
 	static const char *const names[] = {"alpha", "beta", "main"};
 	static char out[4];
-	struct me_words words = {0};
-	struct mp_err err = {""};
-	unsigned char *chosen;
+	AUTO(me_words_fini) struct me_words words = {0};
+	AUTO_FREE unsigned char *chosen = NULL;
 
 	chosen = calloc(f.cfg->nr_funcs + 1, 1);
 	ck_assert_int_eq(me_words_add(&words, text, &err), 0);
 	ck_assert_int_eq(me_select_functions(f.cfg, &words, chosen, &err), want);
 	for (int i = 0; i < 3; i++)
 		out[i] = chosen[fixture_func(&f, names[i])] ? names[i][0] : '-';
-	free(chosen);
-	me_words_fini(&words);
 	return out;
 }
 
-START_TEST(select_knows_names_patterns_and_addresses)
+TEST(select_knows_names_patterns_and_addresses)
 {
 	char text[64];
 
@@ -54,12 +49,11 @@ START_TEST(select_knows_names_patterns_and_addresses)
 	chosen_by("0x1", -ENOENT);
 	chosen_by("0xbeta", -ENOENT);
 }
-END_TEST
 
-START_TEST(select_names_functions_without_symbols_by_a_pattern_for_all)
+TEST(select_names_functions_without_symbols_by_a_pattern_for_all)
 {
 	static const char *const patterns[] = {"*", "**", "?*", "[!a]*"};
-	unsigned char *chosen;
+	AUTO_FREE unsigned char *chosen = NULL;
 
 	fixture_compile(&f, "c", "-O2 -s", source);
 	fixture_read(&f);
@@ -76,14 +70,11 @@ START_TEST(select_names_functions_without_symbols_by_a_pattern_for_all)
 		ck_assert_uint_gt(nr_nameless, 2);
 		ck_assert_uint_eq(nr, i < 2 ? nr_nameless : 0);
 	}
-	free(chosen);
 }
-END_TEST
 
-START_TEST(select_reads_words_from_a_file)
+TEST(select_reads_words_from_a_file)
 {
-	struct me_words words = {0};
-	struct mp_err err = {""};
+	AUTO(me_words_fini) struct me_words words = {0};
 	char text[300];
 	FILE *out;
 
@@ -96,20 +87,4 @@ START_TEST(select_reads_words_from_a_file)
 	fclose(out);
 	ck_assert_str_eq(chosen_by(text, 0), "-bm");
 	unlink(text + 1);
-	me_words_fini(&words);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("select");
-	TCase *c = tcase_create("select");
-
-	tcase_add_test(c, select_knows_names_patterns_and_addresses);
-	tcase_add_test(c, select_names_functions_without_symbols_by_a_pattern_for_all);
-	tcase_add_test(c, select_reads_words_from_a_file);
-	suite_add_tcase(s, c);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

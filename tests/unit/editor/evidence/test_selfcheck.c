@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_selfcheck - every sign that a file checks itself is found; ordinary files have none. */
 #include <check.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "editor/evidence/selfcheck.h"
 #include "tests/unit/suite.h"
@@ -53,7 +48,6 @@ static int look(struct mp_err *err)
 
 static void passes(void)
 {
-	struct mp_err err;
 	int rc = look(&err);
 
 	ck_assert_msg(!rc, "%s", err.msg);
@@ -61,8 +55,6 @@ static void passes(void)
 
 static void refuses(const char *text)
 {
-	struct mp_err err;
-
 	ck_assert_int_eq(look(&err), -EPERM);
 	ck_assert_msg(strstr(err.msg, text) != NULL, "'%s' is not in: %s", text, err.msg);
 }
@@ -73,7 +65,9 @@ static void teardown(void)
 	bytes = NULL;
 }
 
-START_TEST(selfcheck_passes_ordinary_files)
+FIXTURE(NULL, teardown);
+
+TEST(selfcheck_passes_ordinary_files)
 {
 	struct tiny_section comment = {".comment", SHT_PROGBITS, 0, 0, data, 100, 0, 0, 0};
 
@@ -82,9 +76,8 @@ START_TEST(selfcheck_passes_ordinary_files)
 	build(&comment);
 	passes();
 }
-END_TEST
 
-START_TEST(selfcheck_sees_what_is_behind_the_last_section)
+TEST(selfcheck_sees_what_is_behind_the_last_section)
 {
 	uint8_t zeros[4096] = {0};
 
@@ -101,9 +94,8 @@ START_TEST(selfcheck_sees_what_is_behind_the_last_section)
 	append(zeros, 1);
 	refuses("carries 4096 bytes");
 }
-END_TEST
 
-START_TEST(selfcheck_sees_what_no_section_holds)
+TEST(selfcheck_sees_what_no_section_holds)
 {
 	struct tiny_section comment = {".comment", SHT_PROGBITS, 0, 0, data, 100, 0, 0, 0};
 	Elf64_Ehdr *ehdr;
@@ -119,9 +111,8 @@ START_TEST(selfcheck_sees_what_no_section_holds)
 	memcpy(bytes + 0x180, data, 100);
 	passes();
 }
-END_TEST
 
-START_TEST(selfcheck_sees_marks)
+TEST(selfcheck_sees_marks)
 {
 	build(NULL);
 	append("~Module signature appended~\n", 28);
@@ -137,16 +128,16 @@ START_TEST(selfcheck_sees_marks)
 	memcpy(bytes + 0x210, "UPX!", 4);
 	passes();
 }
-END_TEST
 
-START_TEST(selfcheck_sees_sections)
+TEST(selfcheck_sees_sections)
 {
 	static const char *const names[] = {".note.fdo.integrity", ".fips_check", "pydata",
 					    ".sha256_sig"};
 	struct tiny_section s = {".rodata1", SHT_PROGBITS, SHF_ALLOC, 0x280, data, 32, 0, 0, 0};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct tiny_section named = {names[i], SHT_PROGBITS, 0, 0, data, 100, 0, 0, 0};
+		struct tiny_section named = {
+			.name = names[i], .type = SHT_PROGBITS, .data = data, .size = 100};
 
 		build(&named);
 		refuses(strcmp(names[i], ".fips_check") ? names[i] : "FIPS");
@@ -157,9 +148,8 @@ START_TEST(selfcheck_sees_sections)
 	build(&s);
 	passes();
 }
-END_TEST
 
-START_TEST(selfcheck_sees_symbols)
+TEST(selfcheck_sees_symbols)
 {
 	static const char names[] = "\0BORINGSSL_bcm_text_start";
 	Elf64_Sym symbols[2] = {{0}, {.st_name = 1, .st_value = 0x200, .st_shndx = 1}};
@@ -179,10 +169,9 @@ START_TEST(selfcheck_sees_symbols)
 			passes();
 	}
 }
-END_TEST
 
 /* Gforth copies code. */
-START_TEST(selfcheck_sees_who_copies_code)
+TEST(selfcheck_sees_who_copies_code)
 {
 	static const char names[] = "\0compile_prim1";
 	Elf64_Sym symbols[2] = {{0}, {.st_name = 1, .st_value = 0x200, .st_shndx = 1}};
@@ -195,7 +184,6 @@ START_TEST(selfcheck_sees_who_copies_code)
 	bytes = tiny_elf_build(sections, 3, NULL, 0, &size);
 	refuses("compile_prim1");
 }
-END_TEST
 
 static char dir[256];
 
@@ -223,10 +211,9 @@ static void beside(const char *name, const char *companion)
 	ck_assert_int_eq(system(command), 0);
 }
 
-START_TEST(selfcheck_sees_checksums_beside_a_file)
+TEST(selfcheck_sees_checksums_beside_a_file)
 {
 	const char *tmp = getenv("TMPDIR");
-	struct mp_err err;
 	char cwd[256];
 
 	snprintf(dir, sizeof(dir), "%s/test_selfcheck.XXXXXX", tmp ? tmp : "/tmp");
@@ -254,14 +241,12 @@ START_TEST(selfcheck_sees_checksums_beside_a_file)
 	snprintf(cwd, sizeof(cwd), "rm -rf %.200s", dir);
 	ck_assert_int_eq(system(cwd), 0);
 }
-END_TEST
 
-START_TEST(selfcheck_sees_signatures_of_the_kernel)
+TEST(selfcheck_sees_signatures_of_the_kernel)
 {
 	static const char *const signs[] = {"security.ima", "security.evm"};
 	int fd = open("/proc/self/exe", O_RDONLY);
 	struct me_attributes none = {0};
-	struct mp_err err;
 
 	ck_assert_int_eq(me_selfcheck_signed(fd, &none, &err), 0);
 	for (int i = 0; i < 2; i++) {
@@ -275,25 +260,3 @@ START_TEST(selfcheck_sees_signatures_of_the_kernel)
 	}
 	close(fd);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("selfcheck");
-	TCase *tc = tcase_create("selfcheck");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, selfcheck_passes_ordinary_files);
-	tcase_add_test(tc, selfcheck_sees_what_is_behind_the_last_section);
-	tcase_add_test(tc, selfcheck_sees_what_no_section_holds);
-	tcase_add_test(tc, selfcheck_sees_marks);
-	tcase_add_test(tc, selfcheck_sees_sections);
-	tcase_add_test(tc, selfcheck_sees_symbols);
-	tcase_add_test(tc, selfcheck_sees_who_copies_code);
-	tcase_add_test(tc, selfcheck_sees_checksums_beside_a_file);
-	tcase_add_test(tc, selfcheck_sees_signatures_of_the_kernel);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

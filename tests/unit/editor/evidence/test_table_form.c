@@ -4,7 +4,6 @@
  * decide whether its entries may lead to copies. verify checks the outputs by its own analysis
  * of these instructions.
  */
-#include <errno.h>
 
 #include "editor/optimize/optimize.h"
 #include "tests/unit/edit_fixture.h"
@@ -33,7 +32,6 @@ static uint64_t entries_led(const char *flags, const char *source)
 {
 	struct me_optimize_options options = {.all = true};
 	struct me_optimize_report report;
-	struct mp_err err = {""};
 	struct fixture f;
 	char out[300];
 	uint64_t nr;
@@ -54,15 +52,14 @@ static uint64_t entries_led(const char *flags, const char *source)
 	return nr;
 }
 
-START_TEST(form_jump_through_memory)
+TEST(form_jump_through_memory)
 {
 	static const char source[] = FUNCTION("3", "	jmp *T(,%rax,8)\n", "") ADDRESSES;
 
 	ck_assert_uint_eq(entries_led(FIXED, source), 4);
 }
-END_TEST
 
-START_TEST(form_jump_with_notrack_and_high_index)
+TEST(form_jump_with_notrack_and_high_index)
 {
 	static const char source[] = FUNCTION("3",
 					      "	mov %eax, %r12d\n"
@@ -71,9 +68,8 @@ START_TEST(form_jump_with_notrack_and_high_index)
 
 	ck_assert_uint_eq(entries_led(FIXED, source), 4);
 }
-END_TEST
 
-START_TEST(form_load_and_jump)
+TEST(form_load_and_jump)
 {
 	static const char source[] = FUNCTION("3",
 					      "	mov T(,%rax,8), %r11\n"
@@ -82,10 +78,9 @@ START_TEST(form_load_and_jump)
 
 	ck_assert_uint_eq(entries_led(FIXED, source), 4);
 }
-END_TEST
 
 /* Other instructions, and a jump, may come between. */
-START_TEST(form_load_and_jump_elsewhere)
+TEST(form_load_and_jump_elsewhere)
 {
 	static const char source[] = FUNCTION("3",
 					      "	mov T(,%rax,8), %r11\n"
@@ -98,10 +93,9 @@ START_TEST(form_load_and_jump_elsewhere)
 
 	ck_assert_uint_eq(entries_led(FIXED, source), 4);
 }
-END_TEST
 
 /* The address could be kept before the jump. */
-START_TEST(form_load_with_something_before_the_jump)
+TEST(form_load_with_something_before_the_jump)
 {
 	static const char source[] = FUNCTION("3",
 					      "	mov T(,%rax,8), %r11\n"
@@ -111,9 +105,8 @@ START_TEST(form_load_with_something_before_the_jump)
 
 	ck_assert_uint_eq(entries_led(FIXED, source), 0);
 }
-END_TEST
 
-START_TEST(form_somebody_else_reads_the_table)
+TEST(form_somebody_else_reads_the_table)
 {
 	static const char source[] = FUNCTION("3",
 					      "	mov T(,%rsi,8), %rbx\n"
@@ -122,9 +115,8 @@ START_TEST(form_somebody_else_reads_the_table)
 
 	ck_assert_uint_eq(entries_led(FIXED, source), 0);
 }
-END_TEST
 
-START_TEST(form_somebody_names_the_middle)
+TEST(form_somebody_names_the_middle)
 {
 	static const char source[] = FUNCTION("3",
 					      "	mov T+16, %rbx\n"
@@ -133,9 +125,8 @@ START_TEST(form_somebody_names_the_middle)
 
 	ck_assert_uint_eq(entries_led(FIXED, source), 0);
 }
-END_TEST
 
-START_TEST(form_a_label_is_taken_by_an_operand)
+TEST(form_a_label_is_taken_by_an_operand)
 {
 	static const char source[] = FUNCTION("3",
 					      "	mov $L2, %ebx\n"
@@ -144,9 +135,8 @@ START_TEST(form_a_label_is_taken_by_an_operand)
 
 	ck_assert_uint_eq(entries_led(FIXED, source), 0);
 }
-END_TEST
 
-START_TEST(form_offsets)
+TEST(form_offsets)
 {
 	static const char source[] = FUNCTION("3",
 					      "	lea T(%rip), %rdx\n"
@@ -157,9 +147,8 @@ START_TEST(form_offsets)
 
 	ck_assert_uint_eq(entries_led(MOVES, source), 4);
 }
-END_TEST
 
-START_TEST(form_offsets_from_a_frame_register)
+TEST(form_offsets_from_a_frame_register)
 {
 	static const char source[] = FUNCTION("3",
 					      "	lea T(%rip), %r13\n"
@@ -170,10 +159,9 @@ START_TEST(form_offsets_from_a_frame_register)
 
 	ck_assert_uint_eq(entries_led(MOVES, source), 4);
 }
-END_TEST
 
 /* Without a bound, the end of the offsets is not known. */
-START_TEST(form_offsets_without_a_bound)
+TEST(form_offsets_without_a_bound)
 {
 	static const char source[] = FUNCTION("3",
 					      "	mov (%rsi), %eax\n"
@@ -185,9 +173,8 @@ START_TEST(form_offsets_without_a_bound)
 
 	ck_assert_uint_eq(entries_led(MOVES, source), 0);
 }
-END_TEST
 
-START_TEST(form_offsets_read_as_numbers_too)
+TEST(form_offsets_read_as_numbers_too)
 {
 	static const char source[] = FUNCTION("3",
 					      "	lea T(%rip), %rdi\n"
@@ -200,27 +187,3 @@ START_TEST(form_offsets_read_as_numbers_too)
 
 	ck_assert_uint_eq(entries_led(MOVES, source), 0);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("table_form");
-	TCase *t = tcase_create("table_form");
-
-	tcase_add_test(t, form_jump_through_memory);
-	tcase_add_test(t, form_jump_with_notrack_and_high_index);
-	tcase_add_test(t, form_load_and_jump);
-	tcase_add_test(t, form_load_and_jump_elsewhere);
-	tcase_add_test(t, form_load_with_something_before_the_jump);
-	tcase_add_test(t, form_somebody_else_reads_the_table);
-	tcase_add_test(t, form_somebody_names_the_middle);
-	tcase_add_test(t, form_a_label_is_taken_by_an_operand);
-	tcase_add_test(t, form_offsets);
-	tcase_add_test(t, form_offsets_from_a_frame_register);
-	tcase_add_test(t, form_offsets_without_a_bound);
-	tcase_add_test(t, form_offsets_read_as_numbers_too);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

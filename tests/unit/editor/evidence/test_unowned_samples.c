@@ -18,10 +18,11 @@
 		FUNC("f", " mov $1, %eax\n ret\n") " mov $2, %eax\n ret\nlabel: mov $3, %eax\n" FUNC( \
 			"g", " ret\n") " ret\n"
 
-START_TEST(outside_names_each_stretch_once)
+FIXTURE(NULL, fixture_done);
+
+TEST(outside_names_each_stretch_once)
 {
-	struct me_unowned_samples_list list;
-	struct fixture f;
+	AUTO(me_unowned_samples_fini) struct me_unowned_samples_list list = {0};
 	uint64_t gap, g;
 
 	fixture_compile(&f, "assembler", "-nostdlib -Wl,-e,start -pie", SOURCE);
@@ -53,17 +54,13 @@ START_TEST(outside_names_each_stretch_once)
 	ck_assert_uint_eq(list.list[2].vaddr, g + 1);
 	ck_assert_uint_eq(list.list[2].size, 1);
 	ck_assert_str_eq(list.list[2].near, "g");
-	me_unowned_samples_fini(&list);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Without a symbol there is no name; without samples there is no entry. */
-START_TEST(outside_has_no_name_where_there_is_none)
+TEST(outside_has_no_name_where_there_is_none)
 {
 	struct me_unowned_samples_list list;
 	struct mp_ip_count count = {.count = 9};
-	struct fixture f;
 
 	fixture_compile(&f, "assembler", "-nostdlib -Wl,-e,start -pie -s", SOURCE);
 	fixture_read(&f);
@@ -75,19 +72,4 @@ START_TEST(outside_has_no_name_where_there_is_none)
 	me_unowned_samples_fini(&list);
 	ck_assert_int_eq(me_unowned_samples_find(f.cfg, NULL, 0, &list), 0);
 	ck_assert_uint_eq(list.nr, 0);
-	fixture_free(&f);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("unowned_samples");
-	TCase *t = tcase_create("unowned_samples");
-
-	tcase_add_test(t, outside_names_each_stretch_once);
-	tcase_add_test(t, outside_has_no_name_where_there_is_none);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,9 +2,6 @@
 /* test_vectors - which of xmm8 to xmm15 a file never uses, by two implementations. */
 #include "tests/unit/suite.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "editor/evidence/vectors.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/stubs/verify_vectors.h"
@@ -51,7 +48,6 @@ static struct mp_elf *assemble(const char *code)
 	const char *dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
 	char source[200], command[600], program[200];
 	struct mp_elf *elf = NULL;
-	struct mp_err err = {""};
 	FILE *f;
 
 	snprintf(source, sizeof(source), "%s/vectors.s", dir);
@@ -83,7 +79,7 @@ static uint32_t named_for_verify(const struct mp_elf *elf)
 	return mask;
 }
 
-START_TEST(knows_what_is_named)
+TEST_EACH(knows_what_is_named, sizeof(cases) / sizeof(cases[0]))
 {
 	struct mp_elf *elf = assemble(cases[_i].code);
 
@@ -91,26 +87,11 @@ START_TEST(knows_what_is_named)
 	ck_assert_uint_eq(named_for_verify(elf), 0xff00 & ~cases[_i].free);
 	mp_elf_close(elf);
 }
-END_TEST
 
-START_TEST(bytes_that_are_no_instructions_name_all)
+TEST(bytes_that_are_no_instructions_name_all)
 {
 	struct mp_elf *elf = assemble(".byte 0x06, 0x06, 0x06");
 
 	ck_assert_uint_eq(me_vectors_unnamed(elf), ME_NO_VECTOR);
 	mp_elf_close(elf);
 }
-END_TEST
-
-static Suite *vectors_suite(void)
-{
-	Suite *suite = suite_create("vectors");
-	TCase *tc = tcase_create("vectors");
-
-	tcase_add_loop_test(tc, knows_what_is_named, 0, sizeof(cases) / sizeof(cases[0]));
-	tcase_add_test(tc, bytes_that_are_no_instructions_name_all);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(vectors_suite)

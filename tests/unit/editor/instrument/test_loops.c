@@ -6,8 +6,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <stdlib.h>
-
 #include "editor/instrument/loop_distance.h"
 #include "editor/base/loops.h"
 #include "tests/support/toycfg.h"
@@ -26,24 +24,18 @@ static void make_nest(struct toy *toy)
 {
 	toy_init(toy);
 	toy_func(toy, "nest");
-	toy_block(toy, MP_TERM_FALL, 1);
-	toy_block(toy, MP_TERM_FALL, 10);
-	toy_block(toy, MP_TERM_COND, 100);
-	toy_block(toy, MP_TERM_COND, 10);
-	toy_block(toy, MP_TERM_RET, 1);
-	toy_edge(toy, ENTRY, OUTER, MP_EDGE_FALL, 1);
-	toy_edge(toy, OUTER, INNER, MP_EDGE_FALL, 10);
-	toy_edge(toy, INNER, BACK, MP_EDGE_FALL, 10);
-	toy_edge(toy, INNER, INNER, MP_EDGE_TAKEN, 90);
-	toy_edge(toy, BACK, END, MP_EDGE_FALL, 1);
-	toy_edge(toy, BACK, OUTER, MP_EDGE_TAKEN, 9);
+	toy_blocks(toy, {MP_TERM_FALL, 1}, {MP_TERM_FALL, 10}, {MP_TERM_COND, 100},
+		   {MP_TERM_COND, 10}, {MP_TERM_RET, 1});
+	toy_edges(toy, {ENTRY, OUTER, MP_EDGE_FALL, 1}, {OUTER, INNER, MP_EDGE_FALL, 10},
+		  {INNER, BACK, MP_EDGE_FALL, 10}, {INNER, INNER, MP_EDGE_TAKEN, 90},
+		  {BACK, END, MP_EDGE_FALL, 1}, {BACK, OUTER, MP_EDGE_TAKEN, 9});
 	toy_finish(toy);
 }
 
-START_TEST(inner_loops_follow_their_outer_loop)
+TEST(inner_loops_follow_their_outer_loop)
 {
 	static struct toy toy;
-	struct me_loops loops;
+	AUTO(me_loops_fini) struct me_loops loops = {0};
 
 	make_nest(&toy);
 	ck_assert_int_eq(me_loops_find(&toy.cfg, 0, &loops), 0);
@@ -59,11 +51,9 @@ START_TEST(inner_loops_follow_their_outer_loop)
 	ck_assert_uint_eq(loops.of_block[BACK], 0);
 	ck_assert(me_loops_holds(&loops, 0, 1));
 	ck_assert(!me_loops_holds(&loops, 1, 0));
-	me_loops_fini(&loops);
 }
-END_TEST
 
-START_TEST(distances_are_those_of_the_shortest_way)
+TEST(distances_are_those_of_the_shortest_way)
 {
 	static struct toy toy;
 	struct me_plan_block blocks[NR] = {{.block = ENTRY},
@@ -72,7 +62,7 @@ START_TEST(distances_are_those_of_the_shortest_way)
 					   {.block = INNER},
 					   {.block = END}};
 	struct me_plan plan = {.blocks = blocks, .nr_blocks = NR};
-	struct me_distances d;
+	AUTO(me_distances_fini) struct me_distances d = {0};
 	uint32_t from[2 * NR];
 
 	make_nest(&toy);
@@ -86,9 +76,7 @@ START_TEST(distances_are_those_of_the_shortest_way)
 	ck_assert_uint_eq(from[INNER], 4);
 	me_distances_from(&d, END, from);
 	ck_assert_uint_eq(from[END], ME_LOOP_FAR);
-	me_distances_fini(&d);
 }
-END_TEST
 
 #define DRAWN 12
 
@@ -103,17 +91,16 @@ static void reach(const struct toy *toy, bool way[DRAWN][DRAWN])
 				way[i][j] |= way[i][k] && way[k][j];
 }
 
-START_TEST(a_block_is_in_a_loop_if_it_reaches_itself)
+TEST(a_block_is_in_a_loop_if_it_reaches_itself)
 {
 	static struct toy toy;
 	uint32_t random = 1;
 
 	for (int run = 0; run < 2000; run++) {
 		bool way[DRAWN][DRAWN] = {{false}};
-		struct me_loops loops;
+		AUTO(me_loops_fini) struct me_loops loops = {0};
 
-		toy_init(&toy);
-		toy_func(&toy, "drawn");
+		toy_start(&toy, "drawn");
 		for (int b = 0; b < DRAWN; b++)
 			toy_block(&toy, MP_TERM_COND, 1);
 		for (uint32_t b = 0; b < DRAWN; b++)
@@ -140,21 +127,5 @@ START_TEST(a_block_is_in_a_loop_if_it_reaches_itself)
 		}
 		for (uint32_t l = 0; l < loops.nr; l++)
 			ck_assert(loops.list[l].parent == MP_NONE || loops.list[l].parent < l);
-		me_loops_fini(&loops);
 	}
 }
-END_TEST
-
-static Suite *loops_suite(void)
-{
-	Suite *suite = suite_create("loops");
-	TCase *tc = tcase_create("loops");
-
-	tcase_add_test(tc, inner_loops_follow_their_outer_loop);
-	tcase_add_test(tc, distances_are_those_of_the_shortest_way);
-	tcase_add_test(tc, a_block_is_in_a_loop_if_it_reaches_itself);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(loops_suite)

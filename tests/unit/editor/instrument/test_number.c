@@ -6,10 +6,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "editor/evidence/eligible.h"
 #include "editor/instrument/old_code.h"
 #include "editor/instrument/number.h"
@@ -61,7 +57,6 @@ static struct mp_path_table *decode_table(const struct me_instrumentation *added
 			     .sections = sections,
 			     .nr_sections = 2};
 	struct mp_path_table *table;
-	struct mp_err err = {""};
 
 	ck_assert_msg(mp_path_table_read(&elf, &table, &err) == 0, "%s", err.msg);
 	return table;
@@ -101,7 +96,6 @@ static void number(struct numbered *n, const char *file, bool polls)
 {
 	struct mp_cfg_options options = {.fine = true};
 	struct me_number *numbering;
-	struct mp_err err = {""};
 
 	*n = (struct numbered){0};
 	ck_assert_int_eq(mp_elf_open(file, MP_ELF_ALL, &n->elf, &err), 0);
@@ -308,34 +302,17 @@ static struct walk walk_all(const char *file, bool polls)
 	return w;
 }
 
-START_TEST(numbers_tell_by_which_way_control_came)
+TEST(numbers_tell_by_which_way_control_came)
 {
 	ck_assert_uint_eq(walk_all("/proc/self/exe", false).nr_said, 0);
 }
-END_TEST
 
-START_TEST(numbers_that_are_told_are_before_the_path_ends)
+TEST(numbers_that_are_told_are_before_the_path_ends)
 {
 	ck_assert_uint_gt(walk_all("/bin/bash", true).nr_said, 1000);
 }
-END_TEST
 
-START_TEST(numbers_start_where_control_comes_out_of_old_code)
+TEST(numbers_start_where_control_comes_out_of_old_code)
 {
 	ck_assert_uint_gt(walk_all("/bin/bash", false).nr_arrivals, 10);
 }
-END_TEST
-
-static Suite *number_suite(void)
-{
-	Suite *suite = suite_create("number");
-	TCase *tc = tcase_create("number");
-
-	tcase_add_test(tc, numbers_tell_by_which_way_control_came);
-	tcase_add_test(tc, numbers_that_are_told_are_before_the_path_ends);
-	tcase_add_test(tc, numbers_start_where_control_comes_out_of_old_code);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(number_suite)

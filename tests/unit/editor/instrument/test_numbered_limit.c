@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <stdlib.h>
-
 #include "editor/instrument/numbered_limit.h"
 #include "libprof/elf/elf.h"
 
@@ -32,8 +30,6 @@ static double runs_of(const struct chosen *c, uint32_t f)
 /* Every second function may be moved, and there is room for @max pieces. */
 static void choose(struct chosen *c, bool counted, uint64_t max)
 {
-	struct mp_err err = {""};
-
 	*c = (struct chosen){0};
 	ck_assert_int_eq(mp_elf_open("/proc/self/exe", MP_ELF_ALL, &c->elf, &err), 0);
 	ck_assert_int_eq(mp_cfg_build(c->elf, NULL, &c->cfg, &err), 0);
@@ -63,7 +59,7 @@ static void done(struct chosen *c)
 	mp_elf_close(c->elf);
 }
 
-START_TEST(all_stay_where_there_is_room)
+TEST(all_stay_where_there_is_room)
 {
 	struct chosen c;
 
@@ -73,9 +69,8 @@ START_TEST(all_stay_where_there_is_room)
 		ck_assert_ptr_null(c.detail[f]);
 	done(&c);
 }
-END_TEST
 
-START_TEST(what_runs_most_stays)
+TEST(what_runs_most_stays)
 {
 	const uint64_t max = 2000;
 	struct chosen c;
@@ -96,9 +91,8 @@ START_TEST(what_runs_most_stays)
 	}
 	done(&c);
 }
-END_TEST
 
-START_TEST(the_first_stay_where_nothing_is_known)
+TEST(the_first_stay_where_nothing_is_known)
 {
 	const uint64_t max = 2000;
 	uint64_t pieces = 0;
@@ -114,18 +108,3 @@ START_TEST(the_first_stay_where_nothing_is_known)
 	ck_assert_uint_lt(c.nr_kept, c.cfg->nr_funcs / 2);
 	done(&c);
 }
-END_TEST
-
-static Suite *numbered_limit_suite(void)
-{
-	Suite *suite = suite_create("numbered_limit");
-	TCase *tc = tcase_create("numbered_limit");
-
-	tcase_add_test(tc, all_stay_where_there_is_room);
-	tcase_add_test(tc, what_runs_most_stays);
-	tcase_add_test(tc, the_first_stay_where_nothing_is_known);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(numbered_limit_suite)

@@ -4,7 +4,6 @@
 #include "tests/unit/suite.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "editor/instrument/register_offset.h"
 
@@ -16,7 +15,7 @@ static int64_t added(const struct me_register_offset_edge *edge, const uint32_t 
 	return (int64_t)edge->value + offset[edge->to] - offset[edge->from];
 }
 
-START_TEST(register_offset_moves_what_is_added_off_the_dear_edge)
+TEST(register_offset_moves_what_is_added_off_the_dear_edge)
 {
 	/* A -> B -> C and A -> D, B -> D; D distinguishes them. */
 	enum {
@@ -33,7 +32,6 @@ START_TEST(register_offset_moves_what_is_added_off_the_dear_edge)
 	for (int i = 0; i < 4; i++)
 		ck_assert_int_eq(added(&edges[i], offset), edges[i].to == B ? 1 : 0);
 }
-END_TEST
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -54,7 +52,7 @@ static double one_to_each(const struct me_register_offset_edge *edges)
 	return left;
 }
 
-START_TEST(register_offset_costs_no_more_than_one_free_edge_to_each_block)
+TEST(register_offset_costs_no_more_than_one_free_edge_to_each_block)
 {
 	uint32_t state = 1;
 
@@ -96,9 +94,8 @@ START_TEST(register_offset_costs_no_more_than_one_free_edge_to_each_block)
 		ck_assert(paid <= one_to_each(edges));
 	}
 }
-END_TEST
 
-START_TEST(register_offset_stays_in_its_bounds)
+TEST(register_offset_stays_in_its_bounds)
 {
 	struct me_register_offset_edge edges[] = {{0, 1, ME_REGISTER_OFFSET_MAX, 9},
 						  {1, 2, ME_REGISTER_OFFSET_MAX, 8},
@@ -115,18 +112,3 @@ START_TEST(register_offset_stays_in_its_bounds)
 	ck_assert_int_eq(added(&edges[3], offset), 0);
 	ck_assert_int_eq(me_register_offsets_find(edges, 0, 5, offset), 0);
 }
-END_TEST
-
-static Suite *register_offset_suite(void)
-{
-	Suite *suite = suite_create("register_offset");
-	TCase *tc = tcase_create("register_offset");
-
-	tcase_add_test(tc, register_offset_moves_what_is_added_off_the_dear_edge);
-	tcase_add_test(tc, register_offset_costs_no_more_than_one_free_edge_to_each_block);
-	tcase_add_test(tc, register_offset_stays_in_its_bounds);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(register_offset_suite)

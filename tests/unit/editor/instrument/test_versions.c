@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <stdlib.h>
-
 #include "editor/evidence/eligible.h"
 #include "editor/instrument/versions.h"
 #include "editor/layout/plan_all.h"
@@ -27,7 +25,6 @@ static void start(struct work *w)
 {
 	const struct mp_cfg_options options = {.exits = true};
 	struct me_eligible eligible;
-	struct mp_err err = {""};
 
 	*w = (struct work){0};
 	ck_assert_int_eq(mp_elf_open("/proc/self/exe", MP_ELF_ALL, &w->elf, &err), 0);
@@ -52,7 +49,6 @@ static int choose(struct work *w, bool all)
 		.counts = w->nr_samples ? &w->counts : NULL,
 		.all = all,
 	};
-	struct mp_err err;
 
 	return me_versions_choose(w->cfg, w->movable, &w->plan, &request, w->chosen, &w->report,
 				  &err);
@@ -95,7 +91,7 @@ static void profile(struct work *w, double rounds)
 	}
 }
 
-START_TEST(limits_of_number_share_and_cost_hold)
+TEST(limits_of_number_share_and_cost_hold)
 {
 	for (int often = 0; often < 2; often++) {
 		struct work w;
@@ -118,9 +114,8 @@ START_TEST(limits_of_number_share_and_cost_hold)
 		done(&w);
 	}
 }
-END_TEST
 
-START_TEST(one_that_is_entered_often_does_not_use_up_the_budget)
+TEST(one_that_is_entered_often_does_not_use_up_the_budget)
 {
 	uint32_t dear = MP_NONE;
 	struct work w;
@@ -152,10 +147,9 @@ START_TEST(one_that_is_entered_often_does_not_use_up_the_budget)
 	ck_assert(w.report.share_costly > 0);
 	done(&w);
 }
-END_TEST
 
 /* More functions than there are places for have most samples, and run little but their entries. */
-START_TEST(those_that_no_budget_allows_take_no_place)
+TEST(those_that_no_budget_allows_take_no_place)
 {
 	uint32_t nr_dear = 0;
 	struct work w;
@@ -181,9 +175,8 @@ START_TEST(those_that_no_budget_allows_take_no_place)
 	ck_assert(w.report.cost <= ME_VERSIONS_COST);
 	done(&w);
 }
-END_TEST
 
-START_TEST(an_entry_without_samples_beside_a_hot_loop_is_rare)
+TEST(an_entry_without_samples_beside_a_hot_loop_is_rare)
 {
 	double cost[2];
 
@@ -205,13 +198,11 @@ START_TEST(an_entry_without_samples_beside_a_hot_loop_is_rare)
 	}
 	ck_assert(cost[0] < cost[1] / 2);
 }
-END_TEST
 
-START_TEST(unproved_functions_are_left_out)
+TEST(unproved_functions_are_left_out)
 {
 	struct me_versions_request request = {.all = true};
 	uint16_t *unproved;
-	struct mp_err err;
 	struct work w;
 
 	start(&w);
@@ -230,7 +221,6 @@ START_TEST(unproved_functions_are_left_out)
 	free(unproved);
 	done(&w);
 }
-END_TEST
 
 /* Which stub precedes block @i of the plan; NULL: none. */
 static const struct me_stub *stub_before(const struct work *w, const uint32_t *stub_of, uint32_t i)
@@ -252,11 +242,10 @@ static uint32_t *count_copies(const struct work *w)
 	return nr;
 }
 
-START_TEST(the_plan_has_each_block_in_all_versions_with_stubs_around_two)
+TEST(the_plan_has_each_block_in_all_versions_with_stubs_around_two)
 {
 	const struct me_loop_points none = {0};
 	uint32_t *stub_of, *nr, nr_stubs = 0;
-	struct mp_err err;
 	struct work w;
 
 	start(&w);
@@ -296,7 +285,6 @@ START_TEST(the_plan_has_each_block_in_all_versions_with_stubs_around_two)
 	free(nr);
 	done(&w);
 }
-END_TEST
 
 /* The blocks of @func in @version, in the plan's order. Return: their number. */
 static uint32_t order_of(const struct work *w, uint32_t func, uint8_t version, uint32_t *out)
@@ -312,13 +300,12 @@ static uint32_t order_of(const struct work *w, uint32_t func, uint8_t version, u
 	return nr;
 }
 
-START_TEST(versions_without_stubs_have_the_orders_of_those_with_stubs)
+TEST(versions_without_stubs_have_the_orders_of_those_with_stubs)
 {
 	static const uint8_t pairs[][2] = {{ME_VERSION_NEW, ME_VERSION_NEW_UNTIMED},
 					   {ME_VERSION_ORIGINAL, ME_VERSION_ORIGINAL_UNTIMED}};
 	const struct me_loop_points none = {0};
 	uint32_t *a, *b;
-	struct mp_err err;
 	struct work w;
 
 	start(&w);
@@ -341,23 +328,3 @@ START_TEST(versions_without_stubs_have_the_orders_of_those_with_stubs)
 	free(b);
 	done(&w);
 }
-END_TEST
-
-static Suite *versions_suite(void)
-{
-	Suite *suite = suite_create("versions");
-	TCase *tc = tcase_create("versions");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, limits_of_number_share_and_cost_hold);
-	tcase_add_test(tc, one_that_is_entered_often_does_not_use_up_the_budget);
-	tcase_add_test(tc, those_that_no_budget_allows_take_no_place);
-	tcase_add_test(tc, an_entry_without_samples_beside_a_hot_loop_is_rare);
-	tcase_add_test(tc, unproved_functions_are_left_out);
-	tcase_add_test(tc, the_plan_has_each_block_in_all_versions_with_stubs_around_two);
-	tcase_add_test(tc, versions_without_stubs_have_the_orders_of_those_with_stubs);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(versions_suite)

@@ -2,10 +2,6 @@
 /* test_adjust - what adjustments of single functions change in a plan, and how their text is read. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "editor/layout/adjust.h"
 #include "editor/layout/adjust_text.h"
 #include "tests/support/toycfg.h"
@@ -23,21 +19,13 @@ static void build(double inner, double outer)
 {
 	static const uint32_t hot[] = {0, 1, 2, 3, 4, 6, 7}, warm[] = {5};
 
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_FALL, 1);
-	toy_block(&toy, MP_TERM_FALL, 1);
-	toy_block(&toy, MP_TERM_FALL, outer);
-	toy_block(&toy, MP_TERM_COND, inner);
-	toy_block(&toy, MP_TERM_COND, outer);
-	toy_block(&toy, MP_TERM_RET, 1);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, outer);
-	toy_edge(&toy, 3, 3, MP_EDGE_TAKEN, inner);
-	toy_edge(&toy, 3, 4, MP_EDGE_FALL, outer);
-	toy_edge(&toy, 4, 2, MP_EDGE_TAKEN, outer);
-	toy_edge(&toy, 4, 5, MP_EDGE_FALL, 1);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_FALL, 1}, {MP_TERM_FALL, 1}, {MP_TERM_FALL, outer},
+		   {MP_TERM_COND, inner}, {MP_TERM_COND, outer}, {MP_TERM_RET, 1});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 1}, {1, 2, MP_EDGE_FALL, 1},
+		  {2, 3, MP_EDGE_FALL, outer}, {3, 3, MP_EDGE_TAKEN, inner},
+		  {3, 4, MP_EDGE_FALL, outer}, {4, 2, MP_EDGE_TAKEN, outer},
+		  {4, 5, MP_EDGE_FALL, 1});
 	toy_func(&toy, "g");
 	toy_block(&toy, MP_TERM_RET, 1);
 	toy_func(&toy, "h");
@@ -60,8 +48,6 @@ static void want(uint32_t func, enum me_adjust_kind kind, uint16_t bytes)
 
 static void adjust(bool counted)
 {
-	struct mp_err err;
-
 	ck_assert_int_eq(me_adjust_plan(&toy.cfg, counted ? &toy.counts : NULL, wishes, &plan,
 					&added, &err),
 			 0);
@@ -88,7 +74,7 @@ static void ck_place(uint32_t i, uint8_t align_log2, uint8_t offset, uint8_t new
 		      "%u: %u plus %u, line %u", i, b->align_log2, b->align_offset, b->new_line);
 }
 
-START_TEST(adjust_without_wishes_changes_nothing)
+TEST(adjust_without_wishes_changes_nothing)
 {
 	struct me_plan_block before[8];
 
@@ -102,9 +88,8 @@ START_TEST(adjust_without_wishes_changes_nothing)
 	me_plan_fini(&plan);
 	me_instrumentation_fini(&added);
 }
-END_TEST
 
-START_TEST(adjust_places_the_start_and_the_hottest_loop)
+TEST(adjust_places_the_start_and_the_hottest_loop)
 {
 	build(9, 3);
 	want(0, ME_ADJUST_START, 16);
@@ -132,9 +117,8 @@ START_TEST(adjust_places_the_start_and_the_hottest_loop)
 	me_plan_fini(&plan);
 	me_instrumentation_fini(&added);
 }
-END_TEST
 
-START_TEST(adjust_takes_an_innermost_loop_where_nothing_was_counted)
+TEST(adjust_takes_an_innermost_loop_where_nothing_was_counted)
 {
 	for (int counted = 0; counted < 2; counted++) {
 		build(0, 0);
@@ -146,9 +130,8 @@ START_TEST(adjust_takes_an_innermost_loop_where_nothing_was_counted)
 		me_instrumentation_fini(&added);
 	}
 }
-END_TEST
 
-START_TEST(adjust_says_where_there_is_no_loop_to_place)
+TEST(adjust_says_where_there_is_no_loop_to_place)
 {
 	build(9, 3);
 	want(1, ME_ADJUST_LOOP, 8);
@@ -172,9 +155,8 @@ START_TEST(adjust_says_where_there_is_no_loop_to_place)
 	me_plan_fini(&plan);
 	me_instrumentation_fini(&added);
 }
-END_TEST
 
-START_TEST(adjust_restores_the_original_order)
+TEST(adjust_restores_the_original_order)
 {
 	build(9, 3);
 	/* The order of the plan: 0 3 4(clone) 2 1 4, then 5 in the warm zone. */
@@ -198,9 +180,8 @@ START_TEST(adjust_restores_the_original_order)
 	me_plan_fini(&plan);
 	me_instrumentation_fini(&added);
 }
-END_TEST
 
-START_TEST(adjust_puts_a_function_alone_at_the_end_of_its_zone)
+TEST(adjust_puts_a_function_alone_at_the_end_of_its_zone)
 {
 	build(9, 3);
 	want(0, ME_ADJUST_END, 0);
@@ -224,9 +205,8 @@ START_TEST(adjust_puts_a_function_alone_at_the_end_of_its_zone)
 	me_plan_fini(&plan);
 	me_instrumentation_fini(&added);
 }
-END_TEST
 
-START_TEST(adjust_waits_in_each_round_or_at_the_entry)
+TEST(adjust_waits_in_each_round_or_at_the_entry)
 {
 	build(9, 3);
 	plan.blocks[4].clone = true;
@@ -247,9 +227,8 @@ START_TEST(adjust_waits_in_each_round_or_at_the_entry)
 	me_plan_fini(&plan);
 	me_instrumentation_fini(&added);
 }
-END_TEST
 
-START_TEST(adjust_concerns_warm_copies_of_functions_that_have_no_others)
+TEST(adjust_concerns_warm_copies_of_functions_that_have_no_others)
 {
 	build(9, 3);
 	plan.blocks[6].zone = ME_ZONE_WARM; /* h */
@@ -261,9 +240,8 @@ START_TEST(adjust_concerns_warm_copies_of_functions_that_have_no_others)
 	me_plan_fini(&plan);
 	me_instrumentation_fini(&added);
 }
-END_TEST
 
-START_TEST(adjust_takes_no_contradictions)
+TEST(adjust_takes_no_contradictions)
 {
 	struct me_adjustment a = {0}, b = {0};
 
@@ -284,9 +262,8 @@ START_TEST(adjust_takes_no_contradictions)
 	ck_assert_int_eq(me_adjustment_add(&b, ME_ADJUST_END, 0), -EINVAL);
 	ck_assert_uint_eq(a.bytes[ME_ADJUST_START], 63);
 }
-END_TEST
 
-START_TEST(adjust_text_is_read_and_written)
+TEST(adjust_text_is_read_and_written)
 {
 	static const struct {
 		const char *text;
@@ -312,7 +289,6 @@ START_TEST(adjust_text_is_read_and_written)
 	};
 	char out[ME_ADJUST_TEXT_MAX];
 	struct me_adjust wish;
-	struct mp_err err;
 	size_t len;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -328,25 +304,3 @@ START_TEST(adjust_text_is_read_and_written)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_msg(me_adjust_parse(bad[i], &len, &wish, &err) == -EINVAL, "%s", bad[i]);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("adjust");
-	TCase *c = tcase_create("adjust");
-
-	tcase_add_test(c, adjust_without_wishes_changes_nothing);
-	tcase_add_test(c, adjust_places_the_start_and_the_hottest_loop);
-	tcase_add_test(c, adjust_takes_an_innermost_loop_where_nothing_was_counted);
-	tcase_add_test(c, adjust_says_where_there_is_no_loop_to_place);
-	tcase_add_test(c, adjust_restores_the_original_order);
-	tcase_add_test(c, adjust_puts_a_function_alone_at_the_end_of_its_zone);
-	tcase_add_test(c, adjust_waits_in_each_round_or_at_the_entry);
-	tcase_add_test(c, adjust_concerns_warm_copies_of_functions_that_have_no_others);
-	tcase_add_test(c, adjust_takes_no_contradictions);
-	tcase_add_test(c, adjust_text_is_read_and_written);
-	suite_add_tcase(s, c);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

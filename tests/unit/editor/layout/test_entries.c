@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_entries - counts of arrivals at old addresses, and the decisions that follow from them. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "editor/layout/entries.h"
 #include "editor/layout/predict.h"
@@ -20,18 +19,13 @@ static uint8_t redirected[TOY_MAX];
 static void program(double calls)
 {
 	samples = NULL;
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_JUMP, 30);
-	toy_block(&toy, MP_TERM_FALL, 70);
-	toy_block(&toy, MP_TERM_RET, 100);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, 30}, {MP_TERM_FALL, 70},
+		   {MP_TERM_RET, 100});
 	toy_func(&toy, "g");
 	toy_block(&toy, MP_TERM_RET, calls);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 30);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 70);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 30);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 70);
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 30}, {0, 2, MP_EDGE_TAKEN, 70},
+		  {1, 3, MP_EDGE_JUMP, 30}, {2, 3, MP_EDGE_FALL, 70});
 	toy_call(&toy, 4, 0);
 	toy_finish(&toy);
 	toy.funcs[0].flags = MP_FUNC_ADDRESS_TAKEN;
@@ -41,8 +35,6 @@ static void program(double calls)
 
 static void arrivals_are(double f, double g)
 {
-	struct mp_err err;
-
 	ck_assert_int_eq(me_entries_count(&toy.cfg, &toy.counts, samples, redirected, NULL,
 					  &entries, &err),
 			 0);
@@ -56,7 +48,6 @@ static bool stays_planned(void)
 	struct me_plan_block list[] = {
 		{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}, {.block = 4}};
 	struct me_plan plan = {.blocks = list, .nr_blocks = 5};
-	struct mp_err err;
 
 	ck_assert_int_eq(me_entries_drop_costly(&toy.cfg, &toy.counts, &entries, &plan, &err), 0);
 	ck_assert(!entries.dropped[1]);
@@ -66,7 +57,7 @@ static bool stays_planned(void)
 	return !plan.blocks[0].block;
 }
 
-START_TEST(entries_are_what_no_direct_call_explains)
+TEST(entries_are_what_no_direct_call_explains)
 {
 	program(75);
 	arrivals_are(25, 0);
@@ -79,9 +70,8 @@ START_TEST(entries_are_what_no_direct_call_explains)
 	arrivals_are(0, 0);
 	me_entries_fini(&entries);
 }
-END_TEST
 
-START_TEST(entries_by_pointers_outweigh_what_a_copy_saves)
+TEST(entries_by_pointers_outweigh_what_a_copy_saves)
 {
 	program(50);
 	arrivals_are(50, 0);
@@ -91,9 +81,8 @@ START_TEST(entries_by_pointers_outweigh_what_a_copy_saves)
 	arrivals_are(40, 0);
 	ck_assert(!stays_planned());
 }
-END_TEST
 
-START_TEST(entries_cost_nothing_where_no_old_address_is_left)
+TEST(entries_cost_nothing_where_no_old_address_is_left)
 {
 	program(0);
 	redirected[0] = 1;
@@ -108,9 +97,8 @@ START_TEST(entries_cost_nothing_where_no_old_address_is_left)
 	arrivals_are(100, 0);
 	ck_assert(!stays_planned());
 }
-END_TEST
 
-START_TEST(entries_of_functions_with_few_samples_stay_old)
+TEST(entries_of_functions_with_few_samples_stay_old)
 {
 	for (uint64_t samples = 4; samples <= 400; samples *= 10) {
 		program(90);
@@ -126,9 +114,8 @@ START_TEST(entries_of_functions_with_few_samples_stay_old)
 		ck_assert(stays_planned() == (samples > 4));
 	}
 }
-END_TEST
 
-START_TEST(entries_are_at_most_what_callers_in_samples_show)
+TEST(entries_are_at_most_what_callers_in_samples_show)
 {
 	double direct[TOY_MAX] = {0}, other[TOY_MAX] = {0};
 	const struct mp_entry_samples seen = {.direct = direct, .other = other};
@@ -155,9 +142,8 @@ START_TEST(entries_are_at_most_what_callers_in_samples_show)
 	arrivals_are(50, 0);
 	me_entries_fini(&entries);
 }
-END_TEST
 
-START_TEST(entries_through_a_table_that_stays_are_counted)
+TEST(entries_through_a_table_that_stays_are_counted)
 {
 	struct mp_table table = {.block = 0, .func = 0, .private_refs = true};
 	struct mp_elf elf = {.relinkable = true};
@@ -175,14 +161,12 @@ START_TEST(entries_through_a_table_that_stays_are_counted)
 		me_entries_fini(&entries);
 	}
 }
-END_TEST
 
-START_TEST(entries_are_predicted)
+TEST(entries_are_predicted)
 {
 	struct me_plan_block list[] = {{.block = 0}, {.block = 2}, {.block = 3}, {.block = 1}};
 	struct me_plan plan = {.blocks = list, .nr_blocks = 4};
 	struct me_prediction prediction;
-	struct mp_err err;
 
 	program(75);
 	arrivals_are(25, 0);
@@ -198,22 +182,3 @@ START_TEST(entries_are_predicted)
 	ck_assert(prediction.ratio == 1);
 	me_entries_fini(&entries);
 }
-END_TEST
-
-static Suite *entries_suite(void)
-{
-	Suite *suite = suite_create("entries");
-	TCase *tcase = tcase_create("entries");
-
-	tcase_add_test(tcase, entries_are_what_no_direct_call_explains);
-	tcase_add_test(tcase, entries_by_pointers_outweigh_what_a_copy_saves);
-	tcase_add_test(tcase, entries_cost_nothing_where_no_old_address_is_left);
-	tcase_add_test(tcase, entries_of_functions_with_few_samples_stay_old);
-	tcase_add_test(tcase, entries_are_at_most_what_callers_in_samples_show);
-	tcase_add_test(tcase, entries_through_a_table_that_stays_are_counted);
-	tcase_add_test(tcase, entries_are_predicted);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(entries_suite)

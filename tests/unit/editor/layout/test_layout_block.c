@@ -3,10 +3,9 @@
  * test_layout_block - layout of hand-made graphs: what falls through, what is left behind, and
  * the order.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "editor/layout/predict.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 #include "tests/support/toycfg.h"
 
@@ -18,7 +17,6 @@ static void build(enum me_order blocks, enum mp_order functions)
 {
 	struct me_layout_options options = {
 		.block_order = blocks, .function_order = functions, .no_tails = !tails};
-	struct mp_err err;
 
 	toy_finish(&toy);
 	ck_assert_int_eq(
@@ -106,23 +104,18 @@ static void check_order(const uint32_t *blocks, uint32_t nr)
 		me_plan_fini(&plan);                                                               \
 	} while (0)
 
-START_TEST(layout_makes_the_common_way_fall_through)
+TEST(layout_makes_the_common_way_fall_through)
 {
 	/* 0: if (rarely) 1; 2. The branch over 1 is the common way. */
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_FALL, 1);
-	toy_block(&toy, MP_TERM_RET, 100);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 99);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 1);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_FALL, 1}, {MP_TERM_RET, 100});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 1}, {0, 2, MP_EDGE_TAKEN, 99},
+		  {1, 2, MP_EDGE_FALL, 1});
 	build(ME_ORDER_PH, MP_ORDER_PH);
 	ORDER(0, 2, 1);
 }
-END_TEST
 
-START_TEST(layout_keeps_the_order_where_evidence_is_weak)
+TEST(layout_keeps_the_order_where_evidence_is_weak)
 {
 	for (int way = 0; way < 3; way++) {
 		/*
@@ -131,16 +124,11 @@ START_TEST(layout_keeps_the_order_where_evidence_is_weak)
 		 */
 		double rare = way == 2 ? 49 : 1;
 
-		toy_init(&toy);
-		toy_func(&toy, "f");
-		toy_block(&toy, MP_TERM_COND, 100);
-		toy_block(&toy, MP_TERM_JUMP, rare);
-		toy_block(&toy, MP_TERM_FALL, 100 - rare);
-		toy_block(&toy, MP_TERM_RET, 100);
-		toy_edge(&toy, 0, 1, MP_EDGE_FALL, rare);
-		toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 100 - rare);
-		toy_edge(&toy, 1, 3, MP_EDGE_JUMP, rare);
-		toy_edge(&toy, 2, 3, MP_EDGE_FALL, 100 - rare);
+		toy_start(&toy, "f");
+		toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, rare},
+			   {MP_TERM_FALL, 100 - rare}, {MP_TERM_RET, 100});
+		toy_edges(&toy, {0, 1, MP_EDGE_FALL, rare}, {0, 2, MP_EDGE_TAKEN, 100 - rare},
+			  {1, 3, MP_EDGE_JUMP, rare}, {2, 3, MP_EDGE_FALL, 100 - rare});
 		toy.counts.exact = false;
 		toy.samples[0] = way ? 400 : 2;
 		if (way == 2)
@@ -155,7 +143,6 @@ START_TEST(layout_keeps_the_order_where_evidence_is_weak)
 			ORDER(0, 1, 2, 3);
 	}
 }
-END_TEST
 
 /* Adds a function whose cold part returns to it, as only a compiler with a profile makes it. */
 static void add_profiled(void)
@@ -174,7 +161,7 @@ static void add_profiled(void)
 	}
 }
 
-START_TEST(layout_believes_the_order_that_a_profile_made)
+TEST_EACH(layout_believes_the_order_that_a_profile_made, 4)
 {
 	static const struct {
 		bool profiled;
@@ -182,16 +169,12 @@ START_TEST(layout_believes_the_order_that_a_profile_made)
 		bool moved;
 	} cases[] = {{false, 15, true}, {true, 15, false}, {false, 4, true}, {true, 4, true}};
 
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_JUMP, cases[_i].rare);
-	toy_block(&toy, MP_TERM_FALL, 100 - cases[_i].rare);
-	toy_block(&toy, MP_TERM_RET, 100);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, cases[_i].rare);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 100 - cases[_i].rare);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, cases[_i].rare);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 100 - cases[_i].rare);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, cases[_i].rare},
+		   {MP_TERM_FALL, 100 - cases[_i].rare}, {MP_TERM_RET, 100});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, cases[_i].rare},
+		  {0, 2, MP_EDGE_TAKEN, 100 - cases[_i].rare}, {1, 3, MP_EDGE_JUMP, cases[_i].rare},
+		  {2, 3, MP_EDGE_FALL, 100 - cases[_i].rare});
 	toy.counts.exact = false;
 	toy.samples[0] = 400;
 	if (cases[_i].profiled)
@@ -203,58 +186,41 @@ START_TEST(layout_believes_the_order_that_a_profile_made)
 	else
 		ORDER(0, 1, 2, 3);
 }
-END_TEST
 
-START_TEST(layout_keeps_a_short_detour_that_runs_often)
+TEST(layout_keeps_a_short_detour_that_runs_often)
 {
 	/*
 	 * 0 -> 1 -> 2 runs 40 times, 0 -> 2 60 times. Moving 1 away costs 40 taken branches to
 	 * it and 40 back, and saves 60.
 	 */
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_FALL, 40);
-	toy_block(&toy, MP_TERM_RET, 100);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 40);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 60);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 40);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_FALL, 40}, {MP_TERM_RET, 100});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 40}, {0, 2, MP_EDGE_TAKEN, 60},
+		  {1, 2, MP_EDGE_FALL, 40});
 	build(ME_ORDER_PH, MP_ORDER_PH);
 	ORDER(0, 1, 2);
 }
-END_TEST
 
-START_TEST(layout_changes_nothing_without_evidence)
+TEST(layout_changes_nothing_without_evidence)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_JUMP, 50);
-	toy_block(&toy, MP_TERM_FALL, 50);
-	toy_block(&toy, MP_TERM_RET, 100);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 50);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 50);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 50);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 50);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, 50}, {MP_TERM_FALL, 50},
+		   {MP_TERM_RET, 100});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 50}, {0, 2, MP_EDGE_TAKEN, 50},
+		  {1, 3, MP_EDGE_JUMP, 50}, {2, 3, MP_EDGE_FALL, 50});
 	build(ME_ORDER_PH, MP_ORDER_PH);
 	ORDER(0, 1, 2, 3);
 }
-END_TEST
 
-START_TEST(layout_clones_a_way_out_rather_than_jump_there)
+TEST(layout_clones_a_way_out_rather_than_jump_there)
 {
 	/* 0 -> 1 or 2, both end in 3: block 1 gets a clone of 3. */
 	tails = true;
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_JUMP, 50);
-	toy_block(&toy, MP_TERM_FALL, 50);
-	toy_block(&toy, MP_TERM_RET, 100);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 50);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 50);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 50);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 50);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, 50}, {MP_TERM_FALL, 50},
+		   {MP_TERM_RET, 100});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 50}, {0, 2, MP_EDGE_TAKEN, 50},
+		  {1, 3, MP_EDGE_JUMP, 50}, {2, 3, MP_EDGE_FALL, 50});
 	build(ME_ORDER_PH, MP_ORDER_PH);
 	ck_assert(plan.blocks[2].clone && !plan.blocks[4].clone);
 	ORDER(0, 1, 3, 2, 3);
@@ -273,24 +239,18 @@ START_TEST(layout_clones_a_way_out_rather_than_jump_there)
 	ORDER(0, 1, 2, 3);
 	tails = false;
 }
-END_TEST
 
-START_TEST(layout_breaks_a_loop_at_its_rarest_edge)
+TEST(layout_breaks_a_loop_at_its_rarest_edge)
 {
 	/*
 	 * A while loop with its test on top: 0 -> 1; 1 -> 2 (body) or 3 (exit); 2 jumps to 1.
 	 * With 2 directly before 1, only the last iteration needs a taken branch.
 	 */
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_FALL, 1);
-	toy_block(&toy, MP_TERM_COND, 1000);
-	toy_block(&toy, MP_TERM_JUMP, 999);
-	toy_block(&toy, MP_TERM_RET, 1);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 999);
-	toy_edge(&toy, 1, 3, MP_EDGE_TAKEN, 1);
-	toy_edge(&toy, 2, 1, MP_EDGE_JUMP, 999);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_FALL, 1}, {MP_TERM_COND, 1000}, {MP_TERM_JUMP, 999},
+		   {MP_TERM_RET, 1});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 1}, {1, 2, MP_EDGE_FALL, 999},
+		  {1, 3, MP_EDGE_TAKEN, 1}, {2, 1, MP_EDGE_JUMP, 999});
 	build(ME_ORDER_PH, MP_ORDER_PH);
 	ck_assert_uint_eq(plan.blocks[0].block, 0);
 	{
@@ -304,29 +264,22 @@ START_TEST(layout_breaks_a_loop_at_its_rarest_edge)
 	check_invariants();
 	me_plan_fini(&plan);
 }
-END_TEST
 
-START_TEST(layout_entry_comes_first_though_a_loop_leads_back_to_it)
+TEST(layout_entry_comes_first_though_a_loop_leads_back_to_it)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_FALL, 1000);
-	toy_block(&toy, MP_TERM_COND, 1000);
-	toy_block(&toy, MP_TERM_RET, 1);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1000);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 1, 0, MP_EDGE_TAKEN, 999);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_FALL, 1000}, {MP_TERM_COND, 1000}, {MP_TERM_RET, 1});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 1000}, {1, 2, MP_EDGE_FALL, 1},
+		  {1, 0, MP_EDGE_TAKEN, 999});
 	build(ME_ORDER_PH, MP_ORDER_PH);
 	ORDER(0, 1, 2);
 }
-END_TEST
 
-START_TEST(layout_unsampled_is_warm_and_fluff_stays)
+TEST(layout_unsampled_is_warm_and_fluff_stays)
 {
 	uint32_t pad;
 
-	toy_init(&toy);
-	toy_func(&toy, "f");
+	toy_start(&toy, "f");
 	toy_block(&toy, MP_TERM_COND, 100);	/* 0 */
 	toy_block(&toy, MP_TERM_FALL, 0);	/* 1: no samples, but may run */
 	toy_block(&toy, MP_TERM_COND, 100);	/* 2 */
@@ -337,14 +290,9 @@ START_TEST(layout_unsampled_is_warm_and_fluff_stays)
 	pad = toy_block(&toy, MP_TERM_FALL, 0); /* 7: landing pad */
 	toy_block(&toy, MP_TERM_RET, 0);	/* 8: only reached from 7 */
 	toy_block(&toy, MP_TERM_JUMP, 0);	/* 9: a loop without end may still run */
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 100);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 2, 5, MP_EDGE_TAKEN, 100);
-	toy_edge(&toy, 3, 4, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 7, 8, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 9, 9, MP_EDGE_JUMP, 0);
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 0}, {0, 2, MP_EDGE_TAKEN, 100},
+		  {1, 2, MP_EDGE_FALL, 0}, {2, 3, MP_EDGE_FALL, 0}, {2, 5, MP_EDGE_TAKEN, 100},
+		  {3, 4, MP_EDGE_FALL, 0}, {7, 8, MP_EDGE_FALL, 0}, {9, 9, MP_EDGE_JUMP, 0});
 	toy.blocks[6].flags |= MP_BLOCK_COLD_PART;
 	toy.blocks[pad].flags |= MP_BLOCK_LANDING_PAD | MP_BLOCK_ADDRESS_TAKEN;
 	toy.blocks[9].flags |= MP_BLOCK_ADDRESS_TAKEN;
@@ -372,25 +320,18 @@ START_TEST(layout_unsampled_is_warm_and_fluff_stays)
 	ck_assert_uint_eq(plan.nr_blocks, 8);
 	me_plan_fini(&plan);
 }
-END_TEST
 
-START_TEST(layout_original_order_moves_everything_eligible)
+TEST(layout_original_order_moves_everything_eligible)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 0);
-	toy_block(&toy, MP_TERM_RET, 0);
-	toy_block(&toy, MP_TERM_RET, 0);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 0}, {MP_TERM_RET, 0}, {MP_TERM_RET, 0});
 	toy_func(&toy, "g");
 	toy_block(&toy, MP_TERM_RET, 5);
 	toy_func(&toy, "h");
 	toy_block(&toy, MP_TERM_RET, 0); /* 4: a cold part at a lower address than its function */
-	toy_block(&toy, MP_TERM_COND, 9);
-	toy_block(&toy, MP_TERM_RET, 9);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
-	toy_edge(&toy, 5, 6, MP_EDGE_FALL, 9);
-	toy_edge(&toy, 5, 4, MP_EDGE_TAKEN, 0);
+	toy_blocks(&toy, {MP_TERM_COND, 9}, {MP_TERM_RET, 9});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 0}, {0, 2, MP_EDGE_TAKEN, 0}, {5, 6, MP_EDGE_FALL, 9},
+		  {5, 4, MP_EDGE_TAKEN, 0});
 	toy.blocks[4].flags = MP_BLOCK_COLD_PART;
 	toy.blocks[5].flags = MP_BLOCK_ENTRY;
 	toy.blocks[2].flags = MP_BLOCK_PADDING;
@@ -398,15 +339,6 @@ START_TEST(layout_original_order_moves_everything_eligible)
 	build(ME_ORDER_ORIGINAL, MP_ORDER_ORIGINAL);
 	ck_assert_int_eq(plan.blocks[0].why, ME_WHY_ORIGINAL);
 	ORDER(0, 1, 5, 6, 4);
-}
-END_TEST
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
 }
 
 /* Functions with branches, jumps, tables and calls, and inconsistent counts. */
@@ -465,14 +397,13 @@ static void random_program(void)
 			toy_call(&toy, b, random_below(6) ? random_below(nr_funcs) : MP_NONE);
 }
 
-START_TEST(layout_keeps_its_contract_on_random_programs)
+TEST(layout_keeps_its_contract_on_random_programs)
 {
 	uint64_t nr_clones = 0;
 
 	seed = 11;
 	for (int round = 0; round < 600; round++) {
 		struct me_prediction prediction;
-		struct mp_err err;
 
 		random_program();
 		toy.counts.exact = random_below(2);
@@ -493,36 +424,11 @@ START_TEST(layout_keeps_its_contract_on_random_programs)
 	tails = false;
 	ck_assert_uint_gt(nr_clones, 100);
 }
-END_TEST
 
-START_TEST(layout_of_nothing_is_empty)
+TEST(layout_of_nothing_is_empty)
 {
 	toy_init(&toy);
 	build(ME_ORDER_PH, MP_ORDER_PH);
 	ck_assert_uint_eq(plan.nr_blocks, 0);
 	me_plan_fini(&plan);
 }
-END_TEST
-
-static Suite *layout_suite(void)
-{
-	Suite *suite = suite_create("layout");
-	TCase *tcase = tcase_create("layout");
-
-	tcase_add_test(tcase, layout_makes_the_common_way_fall_through);
-	tcase_add_test(tcase, layout_keeps_the_order_where_evidence_is_weak);
-	tcase_add_loop_test(tcase, layout_believes_the_order_that_a_profile_made, 0, 4);
-	tcase_add_test(tcase, layout_keeps_a_short_detour_that_runs_often);
-	tcase_add_test(tcase, layout_changes_nothing_without_evidence);
-	tcase_add_test(tcase, layout_clones_a_way_out_rather_than_jump_there);
-	tcase_add_test(tcase, layout_breaks_a_loop_at_its_rarest_edge);
-	tcase_add_test(tcase, layout_entry_comes_first_though_a_loop_leads_back_to_it);
-	tcase_add_test(tcase, layout_unsampled_is_warm_and_fluff_stays);
-	tcase_add_test(tcase, layout_original_order_moves_everything_eligible);
-	tcase_add_test(tcase, layout_keeps_its_contract_on_random_programs);
-	tcase_add_test(tcase, layout_of_nothing_is_empty);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(layout_suite)

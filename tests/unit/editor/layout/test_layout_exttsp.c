@@ -3,23 +3,14 @@
  * test_layout_exttsp - orders by the extended TSP score, compared with the best of all orders
  * in small cases.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "editor/layout/layout_exttsp.h"
 #include "libprof/cfg/cfg.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define MAX	  600
 #define MAX_LINKS (3 * MAX)
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
-}
 
 static uint32_t sizes[MAX], out[MAX], place[MAX];
 static uint64_t start[MAX];
@@ -113,7 +104,7 @@ static double best_score(uint32_t *order, uint32_t fixed)
 	return best;
 }
 
-START_TEST(exttsp_is_near_the_best_of_all_orders)
+TEST(exttsp_is_near_the_best_of_all_orders)
 {
 	double worst = 1, sum = 0;
 	int nr = 0;
@@ -142,9 +133,8 @@ START_TEST(exttsp_is_near_the_best_of_all_orders)
 	ck_assert_msg(worst >= 0.9, "worst %g", worst);
 	ck_assert_msg(sum / nr >= 0.995, "mean %g", sum / nr);
 }
-END_TEST
 
-START_TEST(exttsp_score_is_the_papers)
+TEST(exttsp_score_is_the_papers)
 {
 	uint32_t order[] = {0, 1, 2};
 
@@ -168,9 +158,8 @@ START_TEST(exttsp_score_is_the_papers)
 	link_add(2, 0, 10, 12);
 	ck_assert_double_eq(me_exttsp_score(&problem, order, start, place), 0);
 }
-END_TEST
 
-START_TEST(exttsp_cuts_a_chain_where_that_pays)
+TEST(exttsp_cuts_a_chain_where_that_pays)
 {
 	/* 0 -> 2 is the heaviest and is joined first; 1 belongs between. */
 	uint32_t want[] = {0, 1, 2};
@@ -182,9 +171,8 @@ START_TEST(exttsp_cuts_a_chain_where_that_pays)
 	run();
 	ck_assert_mem_eq(out, want, sizeof(want));
 }
-END_TEST
 
-START_TEST(exttsp_keeps_the_jump_short)
+TEST(exttsp_keeps_the_jump_short)
 {
 	/*
 	 * 1 has no fall-through, and 0 jumps to it. It must lie nearer than the long block that
@@ -198,16 +186,15 @@ START_TEST(exttsp_keeps_the_jump_short)
 	run();
 	ck_assert_uint_eq(out[2], 1);
 }
-END_TEST
 
-START_TEST(exttsp_does_not_depend_on_addresses)
+TEST(exttsp_does_not_depend_on_addresses)
 {
 	/* The same problem in other memory gives the same order. */
 	seed = 21;
 	for (int round = 0; round < 50; round++) {
 		uint32_t again[MAX], *other_sizes;
-		struct me_exttsp_link *other_links;
-		double *other_counts;
+		AUTO_FREE struct me_exttsp_link *other_links = NULL;
+		AUTO_FREE double *other_counts = NULL;
 		struct me_exttsp other;
 
 		random_function(2 + random_below(MAX - 2), 60);
@@ -222,14 +209,11 @@ START_TEST(exttsp_does_not_depend_on_addresses)
 		other.counts = memcpy(other_counts, counts, sizeof(counts));
 		ck_assert_int_eq(me_exttsp_order(&other, again), 0);
 		ck_assert_mem_eq(out, again, problem.nr_blocks * sizeof(*out));
-		free(other_links);
 		free(other_sizes);
-		free(other_counts);
 	}
 }
-END_TEST
 
-START_TEST(exttsp_takes_nothing_and_one_block)
+TEST(exttsp_takes_nothing_and_one_block)
 {
 	problem_start(0, 1);
 	problem.entry = MP_NONE;
@@ -241,21 +225,3 @@ START_TEST(exttsp_takes_nothing_and_one_block)
 	problem_start(5, 1); /* no links at all */
 	run();
 }
-END_TEST
-
-static Suite *exttsp_suite(void)
-{
-	Suite *suite = suite_create("layout_exttsp");
-	TCase *tcase = tcase_create("layout_exttsp");
-
-	tcase_add_test(tcase, exttsp_is_near_the_best_of_all_orders);
-	tcase_add_test(tcase, exttsp_score_is_the_papers);
-	tcase_add_test(tcase, exttsp_cuts_a_chain_where_that_pays);
-	tcase_add_test(tcase, exttsp_keeps_the_jump_short);
-	tcase_add_test(tcase, exttsp_does_not_depend_on_addresses);
-	tcase_add_test(tcase, exttsp_takes_nothing_and_one_block);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(exttsp_suite)

@@ -2,23 +2,16 @@
 /*
  * test_layout_improve - the local search for links, compared with the best of all solutions in small cases.
  */
-#include <string.h>
 
 #include "editor/layout/layout_improve.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define MAX	  300
 #define MAX_LINKS (3 * MAX)
 
-static uint64_t seed;
 static struct me_improve_link links[MAX_LINKS];
 static uint32_t nr_links, nr_blocks;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
-}
 
 static void link_add(uint32_t from, uint32_t to, double gain, bool chosen)
 {
@@ -120,7 +113,7 @@ static void random_function(uint32_t nr)
 		}
 }
 
-START_TEST(improve_opens_a_loop_where_control_leaves_it)
+TEST(improve_opens_a_loop_where_control_leaves_it)
 {
 	/*
 	 * 0 -> 2; 1 -> 2 and 2 -> 1 is a loop that is left behind 2, for 3. The heaviest link, 2 -> 1, excludes
@@ -135,9 +128,8 @@ START_TEST(improve_opens_a_loop_where_control_leaves_it)
 	ck_assert(improve() == 115);
 	ck_assert(!links[0].chosen && links[1].chosen && links[2].chosen && !links[3].chosen);
 }
-END_TEST
 
-START_TEST(improve_keeps_what_is_as_good)
+TEST(improve_keeps_what_is_as_good)
 {
 	nr_blocks = 3;
 	nr_links = 0;
@@ -147,9 +139,8 @@ START_TEST(improve_keeps_what_is_as_good)
 	ck_assert(improve() == 50);
 	ck_assert(links[0].chosen && !links[1].chosen);
 }
-END_TEST
 
-START_TEST(improve_chooses_one_of_two_links_between_the_same_blocks)
+TEST(improve_chooses_one_of_two_links_between_the_same_blocks)
 {
 	nr_blocks = 3;
 	nr_links = 0;
@@ -158,9 +149,8 @@ START_TEST(improve_chooses_one_of_two_links_between_the_same_blocks)
 	link_add(0, 2, 60, false);
 	ck_assert(improve() == 60);
 }
-END_TEST
 
-START_TEST(improve_is_near_the_best_of_all_solutions)
+TEST(improve_is_near_the_best_of_all_solutions)
 {
 	double sum = 0, greedy = 0;
 	int nr = 0, nr_best = 0;
@@ -189,9 +179,8 @@ START_TEST(improve_is_near_the_best_of_all_solutions)
 	ck_assert_double_lt(greedy / nr, 0.995);
 	ck_assert_int_gt(nr_best, nr * 99 / 100);
 }
-END_TEST
 
-START_TEST(improve_keeps_a_solution_in_large_functions)
+TEST(improve_keeps_a_solution_in_large_functions)
 {
 	seed = 3;
 	for (int round = 0; round < 50; round++) {
@@ -202,20 +191,3 @@ START_TEST(improve_keeps_a_solution_in_large_functions)
 		ck_assert(improve() >= before);
 	}
 }
-END_TEST
-
-static Suite *improve_suite(void)
-{
-	Suite *suite = suite_create("layout_improve");
-	TCase *tcase = tcase_create("layout_improve");
-
-	tcase_add_test(tcase, improve_opens_a_loop_where_control_leaves_it);
-	tcase_add_test(tcase, improve_keeps_what_is_as_good);
-	tcase_add_test(tcase, improve_chooses_one_of_two_links_between_the_same_blocks);
-	tcase_add_test(tcase, improve_is_near_the_best_of_all_solutions);
-	tcase_add_test(tcase, improve_keeps_a_solution_in_large_functions);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(improve_suite)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_layout_line - which runs of blocks are kept within few cache lines. */
-#include <stdlib.h>
 
 #include "editor/layout/layout_private.h"
 #include "tests/unit/suite.h"
@@ -16,17 +15,12 @@ static struct me_plan plan;
  */
 static void build(double count)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, count);
-	toy_block(&toy, MP_TERM_JUMP, 0.99 * count);
-	toy_block(&toy, MP_TERM_RET, 0.01 * count);
-	toy_block(&toy, MP_TERM_FALL, 0.99 * count);
-	toy_block(&toy, MP_TERM_RET, 0.99 * count);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0.99 * count);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0.01 * count);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 0.99 * count);
-	toy_edge(&toy, 3, 4, MP_EDGE_FALL, 0.99 * count);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, count}, {MP_TERM_JUMP, 0.99 * count},
+		   {MP_TERM_RET, 0.01 * count}, {MP_TERM_FALL, 0.99 * count},
+		   {MP_TERM_RET, 0.99 * count});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 0.99 * count}, {0, 2, MP_EDGE_TAKEN, 0.01 * count},
+		  {1, 3, MP_EDGE_JUMP, 0.99 * count}, {3, 4, MP_EDGE_FALL, 0.99 * count});
 	toy_func(&toy, "rare");
 	toy_block(&toy, MP_TERM_RET, 1);
 	toy_finish(&toy);
@@ -35,7 +29,7 @@ static void build(double count)
 		blocks[i] = (struct me_plan_block){.block = i, .zone = ME_ZONE_HOT};
 }
 
-START_TEST(line_marks_runs_where_control_comes_by_a_branch)
+TEST(line_marks_runs_where_control_comes_by_a_branch)
 {
 	static const uint8_t want[] = {2, 0, 1, 2, 0, 0}; /* rare: not worth padding */
 
@@ -45,9 +39,8 @@ START_TEST(line_marks_runs_where_control_comes_by_a_branch)
 	for (uint32_t i = 0; i < 6; i++)
 		ck_assert_msg(blocks[i].run == want[i], "block %u: %u", i, blocks[i].run);
 }
-END_TEST
 
-START_TEST(line_leaves_clones_and_warm_code_alone)
+TEST(line_leaves_clones_and_warm_code_alone)
 {
 	build(1e5);
 	blocks[3].clone = 1;
@@ -56,9 +49,8 @@ START_TEST(line_leaves_clones_and_warm_code_alone)
 	for (uint32_t i = 3; i < 6; i++)
 		ck_assert_uint_eq(blocks[i].run, 0);
 }
-END_TEST
 
-START_TEST(line_pads_nothing_that_control_may_fall_into)
+TEST(line_pads_nothing_that_control_may_fall_into)
 {
 	/* Falling from 0 into 1 was never seen but is possible, and would execute the padding. */
 	build(1e5);
@@ -66,9 +58,8 @@ START_TEST(line_pads_nothing_that_control_may_fall_into)
 	ck_assert_int_eq(me_lines_keep(&toy.cfg, &toy.counts, 6, &plan), 0);
 	ck_assert_uint_eq(blocks[1].run, 0);
 }
-END_TEST
 
-START_TEST(line_wants_counts)
+TEST(line_wants_counts)
 {
 	build(0);
 	toy.counts.block[5] = 0;
@@ -76,26 +67,19 @@ START_TEST(line_wants_counts)
 	for (uint32_t i = 0; i < 6; i++)
 		ck_assert_uint_eq(blocks[i].run, 0);
 }
-END_TEST
 
 /*
  * 0 -> 1 -> 2 -> 3 -> ret; 2 leads back to 1 in @inner of @count executions, 3 to 1 in @outer
  */
 static void build_loop(double count, double inner, double outer)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_FALL, count - inner - outer);
-	toy_block(&toy, MP_TERM_FALL, count);
-	toy_block(&toy, MP_TERM_COND, count);
-	toy_block(&toy, MP_TERM_COND, count - inner);
-	toy_block(&toy, MP_TERM_RET, count - inner - outer);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, count - inner - outer);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, count);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, count - inner);
-	toy_edge(&toy, 2, 1, MP_EDGE_TAKEN, inner);
-	toy_edge(&toy, 3, 4, MP_EDGE_FALL, count - inner - outer);
-	toy_edge(&toy, 3, 1, MP_EDGE_TAKEN, outer);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_FALL, count - inner - outer}, {MP_TERM_FALL, count},
+		   {MP_TERM_COND, count}, {MP_TERM_COND, count - inner},
+		   {MP_TERM_RET, count - inner - outer});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, count - inner - outer}, {1, 2, MP_EDGE_FALL, count},
+		  {2, 3, MP_EDGE_FALL, count - inner}, {2, 1, MP_EDGE_TAKEN, inner},
+		  {3, 4, MP_EDGE_FALL, count - inner - outer}, {3, 1, MP_EDGE_TAKEN, outer});
 	toy_finish(&toy);
 	plan = (struct me_plan){.blocks = blocks, .nr_blocks = 5};
 	for (uint32_t i = 0; i < 5; i++)
@@ -103,7 +87,7 @@ static void build_loop(double count, double inner, double outer)
 	ck_assert_int_eq(me_lines_keep(&toy.cfg, &toy.counts, 6, &plan), 0);
 }
 
-START_TEST(line_marks_loops_up_to_where_most_rounds_end)
+TEST(line_marks_loops_up_to_where_most_rounds_end)
 {
 	static const struct {
 		double inner, outer;
@@ -122,9 +106,8 @@ START_TEST(line_marks_loops_up_to_where_most_rounds_end)
 		ck_assert_double_eq(blocks[1].heat, 1000);
 	}
 }
-END_TEST
 
-START_TEST(line_pads_only_loops_that_run_many_rounds)
+TEST(line_pads_only_loops_that_run_many_rounds)
 {
 	build_loop(1000, 900, 0);
 	ck_assert(blocks[1].pad && !blocks[1].run);
@@ -140,9 +123,8 @@ START_TEST(line_pads_only_loops_that_run_many_rounds)
 	ck_assert_int_eq(me_lines_keep(&toy.cfg, &toy.counts, 6, &plan), 0);
 	ck_assert(blocks[2].loop == 2 && blocks[2].pad);
 }
-END_TEST
 
-START_TEST(line_marks_no_loop_that_the_plan_has_in_another_order)
+TEST(line_marks_no_loop_that_the_plan_has_in_another_order)
 {
 	build_loop(1000, 900, 0);
 	for (uint32_t i = 0; i < 5; i++)
@@ -155,22 +137,3 @@ START_TEST(line_marks_no_loop_that_the_plan_has_in_another_order)
 	for (uint32_t i = 0; i < 5; i++)
 		ck_assert_uint_eq(blocks[i].loop, 0);
 }
-END_TEST
-
-static Suite *line_suite(void)
-{
-	Suite *suite = suite_create("layout_line");
-	TCase *tcase = tcase_create("layout_line");
-
-	tcase_add_test(tcase, line_marks_runs_where_control_comes_by_a_branch);
-	tcase_add_test(tcase, line_leaves_clones_and_warm_code_alone);
-	tcase_add_test(tcase, line_pads_nothing_that_control_may_fall_into);
-	tcase_add_test(tcase, line_wants_counts);
-	tcase_add_test(tcase, line_marks_loops_up_to_where_most_rounds_end);
-	tcase_add_test(tcase, line_pads_only_loops_that_run_many_rounds);
-	tcase_add_test(tcase, line_marks_no_loop_that_the_plan_has_in_another_order);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(line_suite)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_layout_proc - the order of functions: frequent callers lie next to their callees. */
-#include <stdlib.h>
 
 #include "tests/unit/suite.h"
 #include "tests/support/toycfg.h"
@@ -34,7 +33,6 @@ static void place(uint32_t *position, struct me_plan *plan)
 	struct me_layout_options options = {
 		.block_order = ME_ORDER_PH, .function_order = MP_ORDER_PH, .no_tails = true};
 	uint32_t nr = 0, last = MP_NONE;
-	struct mp_err err;
 
 	toy_finish(&toy);
 	for (uint32_t f = 0; f < toy.cfg.nr_funcs; f++)
@@ -57,20 +55,18 @@ static uint32_t distance(const uint32_t *position, uint32_t a, uint32_t b)
 	return position[a] > position[b] ? position[a] - position[b] : position[b] - position[a];
 }
 
-START_TEST(proc_puts_caller_beside_callee)
+TEST(proc_puts_caller_beside_callee)
 {
-	struct me_plan plan;
+	AUTO(me_plan_fini) struct me_plan plan = {0};
 	uint32_t position[TOY_MAX], f;
 
 	leaves(8, 5);
 	f = caller(3, 1000);
 	place(position, &plan);
 	ck_assert_uint_eq(distance(position, f, 3), 1);
-	me_plan_fini(&plan);
 }
-END_TEST
 
-START_TEST(proc_turns_a_chain_round_where_that_is_closer)
+TEST(proc_turns_a_chain_round_where_that_is_closer)
 {
 	/*
 	 * a-b (100), c-d (90), then b-c (50): in whatever direction the pairs were joined, b
@@ -103,11 +99,10 @@ START_TEST(proc_turns_a_chain_round_where_that_is_closer)
 		me_plan_fini(&plan);
 	}
 }
-END_TEST
 
-START_TEST(proc_called_from_hot_code_is_copied_though_unsampled)
+TEST(proc_called_from_hot_code_is_copied_though_unsampled)
 {
-	struct me_plan plan;
+	AUTO(me_plan_fini) struct me_plan plan = {0};
 	uint32_t position[TOY_MAX];
 	bool copied[TOY_MAX] = {false};
 
@@ -121,14 +116,12 @@ START_TEST(proc_called_from_hot_code_is_copied_though_unsampled)
 	}
 	ck_assert(copied[1]);
 	ck_assert(!copied[0] && !copied[2]);
-	me_plan_fini(&plan);
 }
-END_TEST
 
-START_TEST(proc_places_every_function_once)
+TEST(proc_places_every_function_once)
 {
 	/* Every function with a block appears once; recursion and unknown callees are harmless. */
-	struct me_plan plan;
+	AUTO(me_plan_fini) struct me_plan plan = {0};
 	uint32_t position[TOY_MAX];
 
 	leaves(20, 3);
@@ -139,14 +132,12 @@ START_TEST(proc_places_every_function_once)
 	place(position, &plan);
 	for (uint32_t f = 0; f < toy.cfg.nr_funcs; f++)
 		ck_assert_uint_lt(position[f], toy.cfg.nr_funcs);
-	me_plan_fini(&plan);
 }
-END_TEST
 
-START_TEST(proc_keeps_the_original_order_in_the_warm_zone)
+TEST(proc_keeps_the_original_order_in_the_warm_zone)
 {
 	/* Hot callers lie in another order than before; what they call, which has no samples, does not. */
-	struct me_plan plan;
+	AUTO(me_plan_fini) struct me_plan plan = {0};
 	uint32_t position[TOY_MAX], last = 0, nr_warm = 0;
 
 	leaves(4, 0);
@@ -161,16 +152,13 @@ START_TEST(proc_keeps_the_original_order_in_the_warm_zone)
 		nr_warm++;
 	}
 	ck_assert_uint_eq(nr_warm, 4);
-	me_plan_fini(&plan);
 }
-END_TEST
 
 static enum mp_order chosen(uint32_t block_bytes, bool exact)
 {
 	struct me_layout_options options = {
 		.block_order = ME_ORDER_PH, .choose_functions = true, .no_tails = true};
-	struct me_plan plan;
-	struct mp_err err;
+	AUTO(me_plan_fini) struct me_plan plan = {0};
 
 	leaves(8, 1000);
 	for (uint32_t f = 0; f < 8; f++)
@@ -181,32 +169,13 @@ static enum mp_order chosen(uint32_t block_bytes, bool exact)
 	toy.counts.exact = exact;
 	ck_assert_int_eq(
 		me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, &plan, &err), 0);
-	me_plan_fini(&plan);
 	return options.function_order;
 }
 
-START_TEST(proc_chooses_the_order_by_size_and_profile)
+TEST(proc_chooses_the_order_by_size_and_profile)
 {
 	ck_assert_int_eq(chosen(32768, true), MP_ORDER_PH); /* 256 KiB in all */
 	ck_assert_int_eq(chosen(32768, false), MP_ORDER_PH);
 	ck_assert_int_eq(chosen(32769, true), MP_ORDER_CDS);
 	ck_assert_int_eq(chosen(32769, false), MP_ORDER_ORIGINAL);
 }
-END_TEST
-
-static Suite *proc_suite(void)
-{
-	Suite *suite = suite_create("layout_proc");
-	TCase *tcase = tcase_create("layout_proc");
-
-	tcase_add_test(tcase, proc_puts_caller_beside_callee);
-	tcase_add_test(tcase, proc_turns_a_chain_round_where_that_is_closer);
-	tcase_add_test(tcase, proc_called_from_hot_code_is_copied_though_unsampled);
-	tcase_add_test(tcase, proc_places_every_function_once);
-	tcase_add_test(tcase, proc_keeps_the_original_order_in_the_warm_zone);
-	tcase_add_test(tcase, proc_chooses_the_order_by_size_and_profile);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(proc_suite)

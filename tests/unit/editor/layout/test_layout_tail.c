@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_layout_tail - tail duplication: where clones are made and where not. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "editor/layout/layout_private.h"
 #include "editor/layout/predict.h"
@@ -68,21 +66,15 @@ static void expect(const uint32_t *blocks, uint32_t nr)
 /* 0 -> 1 (30) or 2 (70); 1 jumps to 3; 2 falls into 3; 3 ends with @term. */
 static void diamond(enum mp_term term)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_JUMP, 30);
-	toy_block(&toy, MP_TERM_FALL, 70);
-	toy_block(&toy, term, 100);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, 30}, {MP_TERM_FALL, 70}, {term, 100});
 	ballast();
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 30);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 70);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 30);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 70);
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 30}, {0, 2, MP_EDGE_TAKEN, 70},
+		  {1, 3, MP_EDGE_JUMP, 30}, {2, 3, MP_EDGE_FALL, 70});
 	toy_finish(&toy);
 }
 
-START_TEST(tail_saves_a_jump_to_a_way_out)
+TEST(tail_saves_a_jump_to_a_way_out)
 {
 	static const enum mp_term ends[] = {MP_TERM_RET, MP_TERM_TABLE, MP_TERM_INDIRECT_TAIL,
 					    MP_TERM_TAIL};
@@ -96,9 +88,8 @@ START_TEST(tail_saves_a_jump_to_a_way_out)
 		EXPECT(0, 1, 3, 2, CLONE(3));
 	}
 }
-END_TEST
 
-START_TEST(tail_is_not_copied_where_control_need_not_end)
+TEST(tail_is_not_copied_where_control_need_not_end)
 {
 	static const enum mp_term others[] = {MP_TERM_TRAP, MP_TERM_NORETURN, MP_TERM_FALL};
 
@@ -108,18 +99,16 @@ START_TEST(tail_is_not_copied_where_control_need_not_end)
 		EXPECT(0, 2, 3, 1);
 	}
 }
-END_TEST
 
-START_TEST(tail_is_not_copied_where_it_follows_anyway)
+TEST(tail_is_not_copied_where_it_follows_anyway)
 {
 	diamond(MP_TERM_RET);
 	TAILS(0, 2, 1, 3);
 	/* Only 2 jumps. */
 	EXPECT(0, 2, CLONE(3), 1, 3);
 }
-END_TEST
 
-START_TEST(tail_needs_evidence)
+TEST(tail_needs_evidence)
 {
 	diamond(MP_TERM_RET);
 	toy.edge_counts[2] = 0; /* 1 -> 3 */
@@ -130,20 +119,15 @@ START_TEST(tail_needs_evidence)
 	TAILS(0, 2, 3, 1);
 	EXPECT(0, 2, 3, 1);
 }
-END_TEST
 
-START_TEST(tail_takes_the_way_of_a_branch_that_saves_more)
+TEST(tail_takes_the_way_of_a_branch_that_saves_more)
 {
 	/* Neither successor of 0 follows it, and both return. */
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_RET, 30);
-	toy_block(&toy, MP_TERM_RET, 70);
-	toy_block(&toy, MP_TERM_RET, 1);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_RET, 30}, {MP_TERM_RET, 70},
+		   {MP_TERM_RET, 1});
 	ballast();
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 30);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 70);
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 30}, {0, 2, MP_EDGE_TAKEN, 70});
 	toy_finish(&toy);
 	TAILS(0, 3, 1, 2);
 	EXPECT(0, CLONE(2), 3, 1, 2);
@@ -151,9 +135,8 @@ START_TEST(tail_takes_the_way_of_a_branch_that_saves_more)
 	TAILS(0, 3, 1, 2);
 	EXPECT(0, CLONE(1), 3, 1, 2);
 }
-END_TEST
 
-START_TEST(tail_is_never_an_entry_a_landing_pad_or_padding)
+TEST(tail_is_never_an_entry_a_landing_pad_or_padding)
 {
 	static const uint16_t flags[] = {MP_BLOCK_ENTRY, MP_BLOCK_LANDING_PAD, MP_BLOCK_PADDING};
 
@@ -164,9 +147,8 @@ START_TEST(tail_is_never_an_entry_a_landing_pad_or_padding)
 		EXPECT(0, 2, 3, 1);
 	}
 }
-END_TEST
 
-START_TEST(tail_is_hot_and_behind_hot_blocks)
+TEST(tail_is_hot_and_behind_hot_blocks)
 {
 	diamond(MP_TERM_RET);
 	tails((uint32_t[]){0, 2, 3, 1}, 4, 3); /* 1 is warm */
@@ -174,15 +156,12 @@ START_TEST(tail_is_hot_and_behind_hot_blocks)
 	tails((uint32_t[]){0, 2, 1, 3}, 4, 3); /* 3 is warm */
 	EXPECT(0, 2, 1);
 }
-END_TEST
 
 /* 0 jumps to a chain of @nr blocks, the last of which returns; block 1 returns too. */
 static void chain(uint32_t nr)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_JUMP, 100);
-	toy_block(&toy, MP_TERM_RET, 1);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_JUMP, 100}, {MP_TERM_RET, 1});
 	for (uint32_t i = 0; i < nr; i++)
 		toy_block(&toy, i + 1 < nr ? MP_TERM_FALL : MP_TERM_RET, 100);
 	ballast();
@@ -201,7 +180,7 @@ static uint32_t nr_clones(void)
 	return nr;
 }
 
-START_TEST(tail_is_copied_whole_or_not_at_all)
+TEST(tail_is_copied_whole_or_not_at_all)
 {
 	for (uint32_t nr = 1; nr < 20; nr++) {
 		uint32_t blocks[32];
@@ -215,9 +194,8 @@ START_TEST(tail_is_copied_whole_or_not_at_all)
 			ck_assert(plan.blocks[i].clone && plan.blocks[i].block == i + 1);
 	}
 }
-END_TEST
 
-START_TEST(tail_is_short)
+TEST(tail_is_short)
 {
 	for (uint32_t insns = 1; insns < 100; insns++) {
 		chain(1);
@@ -226,18 +204,16 @@ START_TEST(tail_is_short)
 		ck_assert_uint_eq(nr_clones(), insns <= 40);
 	}
 }
-END_TEST
 
-START_TEST(tail_ends_before_what_follows)
+TEST(tail_ends_before_what_follows)
 {
 	/* 0 jumps to 2, which falls into 3, which follows 0. */
 	chain(5);
 	TAILS(0, 3, 4, 5, 6, 1, 2);
 	EXPECT(0, CLONE(2), 3, 4, 5, 6, 1, 2, CLONE(3), CLONE(4), CLONE(5), CLONE(6));
 }
-END_TEST
 
-START_TEST(tail_ends_a_loop)
+TEST(tail_ends_a_loop)
 {
 	/* 2 and 3 loop forever. */
 	chain(3);
@@ -249,25 +225,19 @@ START_TEST(tail_ends_a_loop)
 	TAILS(0, 1, 2, 3, 4);
 	EXPECT(0, 1, 2, 3, 4);
 }
-END_TEST
 
-START_TEST(tail_is_no_part_of_a_first_round_of_many)
+TEST(tail_is_no_part_of_a_first_round_of_many)
 {
 	for (int entries = 9; entries <= 20; entries += 11) {
 		/* 0 jumps into a loop: 1 falls into 2, which branches to 1 or falls into 3. */
 		int rounds = 100 - entries;
 
-		toy_init(&toy);
-		toy_func(&toy, "f");
-		toy_block(&toy, MP_TERM_JUMP, entries);
-		toy_block(&toy, MP_TERM_FALL, rounds);
-		toy_block(&toy, MP_TERM_COND, 100);
-		toy_block(&toy, MP_TERM_RET, entries);
+		toy_start(&toy, "f");
+		toy_blocks(&toy, {MP_TERM_JUMP, entries}, {MP_TERM_FALL, rounds},
+			   {MP_TERM_COND, 100}, {MP_TERM_RET, entries});
 		ballast();
-		toy_edge(&toy, 0, 2, MP_EDGE_JUMP, entries);
-		toy_edge(&toy, 1, 2, MP_EDGE_FALL, rounds);
-		toy_edge(&toy, 2, 1, MP_EDGE_TAKEN, rounds);
-		toy_edge(&toy, 2, 3, MP_EDGE_FALL, entries);
+		toy_edges(&toy, {0, 2, MP_EDGE_JUMP, entries}, {1, 2, MP_EDGE_FALL, rounds},
+			  {2, 1, MP_EDGE_TAKEN, rounds}, {2, 3, MP_EDGE_FALL, entries});
 		toy_finish(&toy);
 		TAILS(0, 1, 2, 3);
 		if (entries < 10)
@@ -276,28 +246,21 @@ START_TEST(tail_is_no_part_of_a_first_round_of_many)
 			EXPECT(0, CLONE(2), 1, 2, 3);
 	}
 }
-END_TEST
 
-START_TEST(tail_is_reached_to_its_end)
+TEST(tail_is_reached_to_its_end)
 {
 	for (int i = 0; i < 2; i++) {
 		/* 0 jumps to 2 -> 3 (70 %) or 4; 3 -> 5 (@likely) or 4; 4 and 5 return. */
 		double likely = i ? 0.8 : 0.6;
 
-		toy_init(&toy);
-		toy_func(&toy, "f");
-		toy_block(&toy, MP_TERM_JUMP, 100);
-		toy_block(&toy, MP_TERM_RET, 1);
-		toy_block(&toy, MP_TERM_COND, 100);
-		toy_block(&toy, MP_TERM_COND, 70);
-		toy_block(&toy, MP_TERM_RET, 30 + 70 * (1 - likely));
-		toy_block(&toy, MP_TERM_RET, 70 * likely);
+		toy_start(&toy, "f");
+		toy_blocks(&toy, {MP_TERM_JUMP, 100}, {MP_TERM_RET, 1}, {MP_TERM_COND, 100},
+			   {MP_TERM_COND, 70}, {MP_TERM_RET, 30 + 70 * (1 - likely)},
+			   {MP_TERM_RET, 70 * likely});
 		ballast();
-		toy_edge(&toy, 0, 2, MP_EDGE_JUMP, 100);
-		toy_edge(&toy, 2, 3, MP_EDGE_FALL, 70);
-		toy_edge(&toy, 2, 4, MP_EDGE_TAKEN, 30);
-		toy_edge(&toy, 3, 4, MP_EDGE_FALL, 70 * (1 - likely));
-		toy_edge(&toy, 3, 5, MP_EDGE_TAKEN, 70 * likely);
+		toy_edges(&toy, {0, 2, MP_EDGE_JUMP, 100}, {2, 3, MP_EDGE_FALL, 70},
+			  {2, 4, MP_EDGE_TAKEN, 30}, {3, 4, MP_EDGE_FALL, 70 * (1 - likely)},
+			  {3, 5, MP_EDGE_TAKEN, 70 * likely});
 		toy_finish(&toy);
 		TAILS(0, 1, 2, 3, 4, 5);
 		if (i)
@@ -306,18 +269,13 @@ START_TEST(tail_is_reached_to_its_end)
 			EXPECT(0, 1, 2, 3, 4, 5);
 	}
 }
-END_TEST
 
-START_TEST(tail_budget_goes_to_the_worthiest)
+TEST(tail_budget_goes_to_the_worthiest)
 {
 	/* 0 -> 1, 2, 3 by a table; each jumps to 4. Five blocks allow one clone. */
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_TABLE, 100);
-	toy_block(&toy, MP_TERM_JUMP, 20);
-	toy_block(&toy, MP_TERM_JUMP, 50);
-	toy_block(&toy, MP_TERM_JUMP, 30);
-	toy_block(&toy, MP_TERM_RET, 100);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_TABLE, 100}, {MP_TERM_JUMP, 20}, {MP_TERM_JUMP, 50},
+		   {MP_TERM_JUMP, 30}, {MP_TERM_RET, 100});
 	for (uint32_t i = 1; i <= 3; i++)
 		toy_edge(&toy, 0, i, MP_EDGE_TABLE, toy.block_counts[i]);
 	for (uint32_t i = 1; i <= 3; i++)
@@ -333,18 +291,16 @@ START_TEST(tail_budget_goes_to_the_worthiest)
 	TAILS(0, 4, 1, 2, 3);
 	EXPECT(0, 4, 1, CLONE(4), 2, CLONE(4), 3, CLONE(4));
 }
-END_TEST
 
 static void build(bool no_tails, struct me_plan *out)
 {
 	struct me_layout_options options = {ME_ORDER_PH, MP_ORDER_PH, .no_tails = no_tails};
-	struct mp_err err;
 
 	ck_assert_int_eq(me_layout_build(&toy.cfg, &toy.counts, toy.eligible, &options, out, &err),
 			 0);
 }
 
-START_TEST(tail_duplication_can_be_switched_off)
+TEST(tail_duplication_can_be_switched_off)
 {
 	diamond(MP_TERM_RET);
 	me_plan_fini(&plan);
@@ -354,7 +310,6 @@ START_TEST(tail_duplication_can_be_switched_off)
 	build(false, &plan);
 	ck_assert_uint_eq(nr_clones(), 1);
 }
-END_TEST
 
 static uint32_t roll(uint32_t *state, uint32_t below)
 {
@@ -417,7 +372,7 @@ static bool leads(uint32_t from, uint32_t to)
 	return false;
 }
 
-START_TEST(tail_keeps_the_contract_of_plans)
+TEST_EACH(tail_keeps_the_contract_of_plans, 20)
 {
 	uint32_t state = _i, found = 0;
 
@@ -460,31 +415,3 @@ START_TEST(tail_keeps_the_contract_of_plans)
 	}
 	ck_assert_uint_gt(found, 20);
 }
-END_TEST
-
-static Suite *layout_tail_suite(void)
-{
-	Suite *suite = suite_create("layout_tail");
-	TCase *tcase = tcase_create("layout_tail");
-
-	tcase_add_test(tcase, tail_saves_a_jump_to_a_way_out);
-	tcase_add_test(tcase, tail_is_not_copied_where_control_need_not_end);
-	tcase_add_test(tcase, tail_is_not_copied_where_it_follows_anyway);
-	tcase_add_test(tcase, tail_needs_evidence);
-	tcase_add_test(tcase, tail_takes_the_way_of_a_branch_that_saves_more);
-	tcase_add_test(tcase, tail_is_never_an_entry_a_landing_pad_or_padding);
-	tcase_add_test(tcase, tail_is_hot_and_behind_hot_blocks);
-	tcase_add_test(tcase, tail_is_copied_whole_or_not_at_all);
-	tcase_add_test(tcase, tail_is_short);
-	tcase_add_test(tcase, tail_ends_before_what_follows);
-	tcase_add_test(tcase, tail_ends_a_loop);
-	tcase_add_test(tcase, tail_is_no_part_of_a_first_round_of_many);
-	tcase_add_test(tcase, tail_is_reached_to_its_end);
-	tcase_add_test(tcase, tail_budget_goes_to_the_worthiest);
-	tcase_add_test(tcase, tail_duplication_can_be_switched_off);
-	tcase_add_loop_test(tcase, tail_keeps_the_contract_of_plans, 0, 20);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(layout_tail_suite)

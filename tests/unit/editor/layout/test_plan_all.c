@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <string.h>
-
 #include "editor/layout/plan_all.h"
 #include "tests/support/toycfg.h"
 
@@ -25,21 +23,17 @@ static void make(void)
 
 static void plan_in_order(struct me_plan *out)
 {
-	struct mp_err err;
-
 	ck_assert_int_eq(me_plan_all(&toy.cfg, toy.eligible, NULL, out, &err), 0);
 }
 
 static void plan(uint64_t seed, struct me_plan *out)
 {
-	struct mp_err err;
-
 	ck_assert_int_eq(me_plan_all(&toy.cfg, toy.eligible, &seed, out, &err), 0);
 }
 
-START_TEST(plan_all_without_seed_keeps_the_original_order)
+TEST(plan_all_without_seed_keeps_the_original_order)
 {
-	struct me_plan p;
+	AUTO(me_plan_fini) struct me_plan p = {0};
 
 	make();
 	plan_in_order(&p);
@@ -48,11 +42,9 @@ START_TEST(plan_all_without_seed_keeps_the_original_order)
 		ck_assert_uint_eq(p.blocks[i].block, i);
 		ck_assert_uint_eq(p.blocks[i].zone, ME_ZONE_HOT);
 	}
-	me_plan_fini(&p);
 }
-END_TEST
 
-START_TEST(plan_all_leaves_what_is_not_eligible)
+TEST(plan_all_leaves_what_is_not_eligible)
 {
 	struct me_plan p;
 
@@ -72,18 +64,17 @@ START_TEST(plan_all_leaves_what_is_not_eligible)
 	ck_assert_uint_eq(p.nr_blocks, 0);
 	me_plan_fini(&p);
 }
-END_TEST
 
 /*
  * editor/plan.h: each block at most once; hot before warm; the blocks of a function in a zone
  * are adjacent and include its entry first.
  */
-START_TEST(plan_all_with_any_seed_is_a_plan)
+TEST(plan_all_with_any_seed_is_a_plan)
 {
 	for (uint64_t seed = 0; seed < 50; seed++) {
 		uint8_t seen[TOY_MAX] = {0}, closed[2][TOY_MAX] = {0}, has_entry[TOY_MAX] = {0};
 		uint32_t nr_warm = 0;
-		struct me_plan p;
+		AUTO(me_plan_fini) struct me_plan p = {0};
 
 		make();
 		plan(seed, &p);
@@ -111,12 +102,10 @@ START_TEST(plan_all_with_any_seed_is_a_plan)
 		/* There are warm blocks and blocks left behind. */
 		ck_assert_uint_gt(nr_warm, 0);
 		ck_assert_uint_lt(p.nr_blocks, toy.cfg.nr_blocks);
-		me_plan_fini(&p);
 	}
 }
-END_TEST
 
-START_TEST(plan_all_is_the_same_for_the_same_seed_alone)
+TEST(plan_all_is_the_same_for_the_same_seed_alone)
 {
 	struct me_plan a, b, c;
 
@@ -132,10 +121,9 @@ START_TEST(plan_all_is_the_same_for_the_same_seed_alone)
 	me_plan_fini(&b);
 	me_plan_fini(&c);
 }
-END_TEST
 
 /* Some functions have their blocks reversed, others shuffled. */
-START_TEST(plan_all_with_a_seed_reverses_and_shuffles)
+TEST(plan_all_with_a_seed_reverses_and_shuffles)
 {
 	uint32_t nr_reversed = 0, nr_mixed = 0, nr_kept = 0, nr_left = 0;
 	struct me_plan p;
@@ -170,9 +158,8 @@ START_TEST(plan_all_with_a_seed_reverses_and_shuffles)
 	ck_assert_uint_lt(nr_kept, 10);
 	ck_assert_uint_eq(nr_left, 20);
 }
-END_TEST
 
-START_TEST(plan_all_moves_no_padding)
+TEST(plan_all_moves_no_padding)
 {
 	struct me_plan p;
 
@@ -185,10 +172,9 @@ START_TEST(plan_all_moves_no_padding)
 		me_plan_fini(&p);
 	}
 }
-END_TEST
 
 /* A signal handler may know the address of a trap, or continue behind it. */
-START_TEST(plan_all_moves_no_trap)
+TEST(plan_all_moves_no_trap)
 {
 	struct me_plan p;
 
@@ -213,22 +199,3 @@ START_TEST(plan_all_moves_no_trap)
 		me_plan_fini(&p);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("plan_all");
-	TCase *tc = tcase_create("plan_all");
-
-	tcase_add_test(tc, plan_all_without_seed_keeps_the_original_order);
-	tcase_add_test(tc, plan_all_leaves_what_is_not_eligible);
-	tcase_add_test(tc, plan_all_with_any_seed_is_a_plan);
-	tcase_add_test(tc, plan_all_is_the_same_for_the_same_seed_alone);
-	tcase_add_test(tc, plan_all_with_a_seed_reverses_and_shuffles);
-	tcase_add_test(tc, plan_all_moves_no_padding);
-	tcase_add_test(tc, plan_all_moves_no_trap);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,9 +3,7 @@
  * test_predict - predicted taken branches and instructions of a plan, compared with values
  * computed by hand.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "editor/layout/predict.h"
 #include "tests/unit/suite.h"
@@ -16,16 +14,11 @@ static struct toy toy;
 /* 0 -> 1 (30) or 2 (70); 1 jumps to 3; 2 falls into 3; 3 returns. */
 static void diamond(void)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_JUMP, 30);
-	toy_block(&toy, MP_TERM_FALL, 70);
-	toy_block(&toy, MP_TERM_RET, 100);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 30);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 70);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 30);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 70);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, 30}, {MP_TERM_FALL, 70},
+		   {MP_TERM_RET, 100});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 30}, {0, 2, MP_EDGE_TAKEN, 70},
+		  {1, 3, MP_EDGE_JUMP, 30}, {2, 3, MP_EDGE_FALL, 70});
 	toy_finish(&toy);
 }
 
@@ -53,7 +46,7 @@ static struct me_branches count(const uint32_t *blocks, uint32_t nr)
 	return count_clones(blocks, nr, nr, NULL);
 }
 
-START_TEST(predict_counts_the_original_as_it_is)
+TEST(predict_counts_the_original_as_it_is)
 {
 	struct me_branches sum;
 
@@ -63,9 +56,8 @@ START_TEST(predict_counts_the_original_as_it_is)
 	ck_assert(sum.insns_before == 1200 && sum.insns_after == 1200);
 	ck_assert(sum.insns_moved == 1200);
 }
-END_TEST
 
-START_TEST(predict_counts_removed_and_added_jumps)
+TEST(predict_counts_removed_and_added_jumps)
 {
 	struct me_branches sum;
 
@@ -83,9 +75,8 @@ START_TEST(predict_counts_removed_and_added_jumps)
 	ck_assert(sum.taken_after == 30 + 70 + 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 30 + 70);
 }
-END_TEST
 
-START_TEST(predict_ends_a_zone_with_a_jump)
+TEST(predict_ends_a_zone_with_a_jump)
 {
 	struct me_branches sum;
 
@@ -94,9 +85,8 @@ START_TEST(predict_ends_a_zone_with_a_jump)
 	ck_assert(sum.taken_after == 30 + 30 + 70);
 	ck_assert(sum.insns_after == 1200 + 70);
 }
-END_TEST
 
-START_TEST(predict_charges_old_code_that_falls_into_a_patch)
+TEST(predict_charges_old_code_that_falls_into_a_patch)
 {
 	struct me_branches sum;
 
@@ -107,7 +97,6 @@ START_TEST(predict_charges_old_code_that_falls_into_a_patch)
 	ck_assert(sum.insns_after == 1200 - 30 + 70);
 	ck_assert(sum.insns_moved == 1200 - 280);
 }
-END_TEST
 
 #define CLONES(...)                                                                                \
 	(uint32_t[])                                                                               \
@@ -115,7 +104,7 @@ END_TEST
 		__VA_ARGS__, 0                                                                     \
 	}
 
-START_TEST(predict_gives_a_clone_what_falls_into_it)
+TEST(predict_gives_a_clone_what_falls_into_it)
 {
 	struct me_branches sum;
 
@@ -125,29 +114,20 @@ START_TEST(predict_gives_a_clone_what_falls_into_it)
 	ck_assert(sum.insns_before == 1200 && sum.insns_after == 1200 - 30);
 	ck_assert(sum.insns_moved == 1200);
 }
-END_TEST
 
 /* 0 -> 1 (60) or 2 (40); both -> 3 -> 4 (80) or 5 (20), which return. */
 static void two_ways_out(void)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_JUMP, 60);
-	toy_block(&toy, MP_TERM_FALL, 40);
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_RET, 80);
-	toy_block(&toy, MP_TERM_RET, 20);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 60);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 40);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 60);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 40);
-	toy_edge(&toy, 3, 4, MP_EDGE_FALL, 80);
-	toy_edge(&toy, 3, 5, MP_EDGE_TAKEN, 20);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 100}, {MP_TERM_JUMP, 60}, {MP_TERM_FALL, 40},
+		   {MP_TERM_COND, 100}, {MP_TERM_RET, 80}, {MP_TERM_RET, 20});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 60}, {0, 2, MP_EDGE_TAKEN, 40},
+		  {1, 3, MP_EDGE_JUMP, 60}, {2, 3, MP_EDGE_FALL, 40}, {3, 4, MP_EDGE_FALL, 80},
+		  {3, 5, MP_EDGE_TAKEN, 20});
 	toy_finish(&toy);
 }
 
-START_TEST(predict_divides_flow_between_copies)
+TEST(predict_divides_flow_between_copies)
 {
 	struct me_branches sum;
 
@@ -166,31 +146,21 @@ START_TEST(predict_divides_flow_between_copies)
 	ck_assert_msg(fabs(sum.taken_after - (60 + 8 + 60)) < 1e-9, "%f", sum.taken_after);
 	ck_assert(fabs(sum.insns_after - (1600 - 60 + 12)) < 1e-9);
 }
-END_TEST
 
-START_TEST(predict_divides_what_is_left_of_a_cloned_block)
+TEST(predict_divides_what_is_left_of_a_cloned_block)
 {
 	struct me_branches sum;
 
 	/* 0 -> 1 (30), 2 (50), 3 (20) by a table; 1, 2 -> 4; 3, 4 -> 5; 5 -> 6 (60), 7 (40). */
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_TABLE, 100);
-	toy_block(&toy, MP_TERM_JUMP, 30);
-	toy_block(&toy, MP_TERM_JUMP, 50);
-	toy_block(&toy, MP_TERM_JUMP, 20);
-	toy_block(&toy, MP_TERM_JUMP, 80);
-	toy_block(&toy, MP_TERM_COND, 100);
-	toy_block(&toy, MP_TERM_RET, 60);
-	toy_block(&toy, MP_TERM_RET, 40);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_TABLE, 100}, {MP_TERM_JUMP, 30}, {MP_TERM_JUMP, 50},
+		   {MP_TERM_JUMP, 20}, {MP_TERM_JUMP, 80}, {MP_TERM_COND, 100}, {MP_TERM_RET, 60},
+		   {MP_TERM_RET, 40});
 	for (uint32_t i = 1; i <= 3; i++)
 		toy_edge(&toy, 0, i, MP_EDGE_TABLE, toy.block_counts[i]);
-	toy_edge(&toy, 1, 4, MP_EDGE_JUMP, 30);
-	toy_edge(&toy, 2, 4, MP_EDGE_JUMP, 50);
-	toy_edge(&toy, 3, 5, MP_EDGE_JUMP, 20);
-	toy_edge(&toy, 4, 5, MP_EDGE_JUMP, 80);
-	toy_edge(&toy, 5, 6, MP_EDGE_FALL, 60);
-	toy_edge(&toy, 5, 7, MP_EDGE_TAKEN, 40);
+	toy_edges(&toy, {1, 4, MP_EDGE_JUMP, 30}, {2, 4, MP_EDGE_JUMP, 50},
+		  {3, 5, MP_EDGE_JUMP, 20}, {4, 5, MP_EDGE_JUMP, 80}, {5, 6, MP_EDGE_FALL, 60},
+		  {5, 7, MP_EDGE_TAKEN, 40});
 	toy_finish(&toy);
 	/* 4 keeps 30 of its 80, so only these continue into the clone of 5 behind it. */
 	sum = count_clones((uint32_t[]){0, 1, 4, 5, 7, 2, 4, 5, 6, 3}, 10, 10, CLONES(3, 6));
@@ -198,12 +168,10 @@ START_TEST(predict_divides_what_is_left_of_a_cloned_block)
 	ck_assert_msg(fabs(sum.taken_after - (18 + 28 + 20)) < 1e-9, "%f", sum.taken_after);
 	ck_assert(fabs(sum.insns_after - (sum.insns_before - 30 - 50 - 80)) < 1e-9);
 }
-END_TEST
 
 static struct me_prediction predict(const struct me_plan *plan)
 {
 	struct me_prediction prediction;
-	struct mp_err err;
 
 	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, plan, NULL, &prediction, &err),
 			 0);
@@ -219,7 +187,7 @@ static struct me_prediction predict_inverted(void)
 	return predict(&plan);
 }
 
-START_TEST(predict_ratio_lies_between_the_estimate_and_one)
+TEST(predict_ratio_lies_between_the_estimate_and_one)
 {
 	struct me_prediction prediction;
 
@@ -231,14 +199,12 @@ START_TEST(predict_ratio_lies_between_the_estimate_and_one)
 	ck_assert(prediction.taken_before == 100 && prediction.taken_after == 60);
 	ck_assert(prediction.ratio > 0.6 && prediction.ratio < 1);
 }
-END_TEST
 
-START_TEST(predict_knows_plans_without_blocks_and_of_others)
+TEST(predict_knows_plans_without_blocks_and_of_others)
 {
 	struct me_plan_block other = {.block = 4};
 	struct me_plan plan = {.blocks = &other, .nr_blocks = 1};
 	struct me_prediction prediction;
-	struct mp_err err;
 
 	diamond();
 	ck_assert_int_eq(me_layout_predict(&toy.cfg, &toy.counts, &plan, NULL, &prediction, &err),
@@ -246,7 +212,6 @@ START_TEST(predict_knows_plans_without_blocks_and_of_others)
 	plan.nr_blocks = 0;
 	ck_assert(predict(&plan).ratio == 1);
 }
-END_TEST
 
 /* The counts of a profile that is @times as large. */
 static struct me_prediction predict_larger(double times)
@@ -260,7 +225,7 @@ static struct me_prediction predict_larger(double times)
 	return predict_inverted();
 }
 
-START_TEST(predict_believes_larger_profiles_more)
+TEST(predict_believes_larger_profiles_more)
 {
 	struct me_prediction few = predict_larger(0.01), more = predict_larger(1),
 			     many = predict_larger(1000);
@@ -273,9 +238,8 @@ START_TEST(predict_believes_larger_profiles_more)
 	/* No number of samples tells the time of a block, so there is always an interval. */
 	ck_assert(many.least < many.ratio && many.ratio < many.most);
 }
-END_TEST
 
-START_TEST(predict_has_no_doubt_of_what_was_counted)
+TEST(predict_has_no_doubt_of_what_was_counted)
 {
 	struct me_prediction prediction;
 
@@ -283,26 +247,3 @@ START_TEST(predict_has_no_doubt_of_what_was_counted)
 	prediction = predict_inverted();
 	ck_assert(prediction.least == prediction.ratio && prediction.most == prediction.ratio);
 }
-END_TEST
-
-static Suite *predict_suite(void)
-{
-	Suite *suite = suite_create("predict");
-	TCase *tcase = tcase_create("predict");
-
-	tcase_add_test(tcase, predict_counts_the_original_as_it_is);
-	tcase_add_test(tcase, predict_counts_removed_and_added_jumps);
-	tcase_add_test(tcase, predict_ends_a_zone_with_a_jump);
-	tcase_add_test(tcase, predict_charges_old_code_that_falls_into_a_patch);
-	tcase_add_test(tcase, predict_gives_a_clone_what_falls_into_it);
-	tcase_add_test(tcase, predict_divides_flow_between_copies);
-	tcase_add_test(tcase, predict_divides_what_is_left_of_a_cloned_block);
-	tcase_add_test(tcase, predict_ratio_lies_between_the_estimate_and_one);
-	tcase_add_test(tcase, predict_knows_plans_without_blocks_and_of_others);
-	tcase_add_test(tcase, predict_believes_larger_profiles_more);
-	tcase_add_test(tcase, predict_has_no_doubt_of_what_was_counted);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(predict_suite)

@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/layout/plan_all.h"
 #include "editor/object/object.h"
 #include "editor/verify/object/verify_object.h"
@@ -55,17 +53,14 @@ struct given {
 static int rewrite(const struct given *g, const uint8_t *bytes, size_t size, struct me_bytes *out,
 		   struct mp_err *err)
 {
-	struct me_object_report report = {0};
+	AUTO(me_object_report_fini) struct me_object_report report = {0};
 	int rc = me_object_rewrite(bytes, size, &g->plan, &report, out, err);
 
-	me_object_report_fini(&report);
 	return rc;
 }
 
 static void given_init(struct given *g, enum language language, uint64_t seed)
 {
-	struct mp_err err = {""};
-
 	*g = (struct given){0};
 	ck_assert(rewrite_compile(objects[language], &g->object) &&
 		  rewrite_compile(programs[language], &g->program));
@@ -101,15 +96,13 @@ static bool accepted(const struct given *g)
 	return !rc;
 }
 
-START_TEST(object_in_any_order_verifies)
+TEST_EACH(object_in_any_order_verifies, 2 * NR_OBJECTS)
 {
-	struct given g;
+	AUTO(given_fini) struct given g = {0};
 
 	given_init(&g, (enum language)_i % NR_OBJECTS, (uint64_t)_i);
 	ck_assert(accepted(&g));
-	given_fini(&g);
 }
-END_TEST
 
 /* Relocations of the profile only tell linkers what to put together. */
 static bool is_profile(const struct mp_relobj *obj, uint32_t section)
@@ -117,11 +110,10 @@ static bool is_profile(const struct mp_relobj *obj, uint32_t section)
 	return !strcmp(obj->sections[section].name, ".llvm.call-graph-profile");
 }
 
-START_TEST(verify_refuses_every_changed_relocation)
+TEST_EACH(verify_refuses_every_changed_relocation, NR_LANGUAGES)
 {
 	uint32_t nr = 0, passed = 0;
 	struct mp_relobj *obj;
-	struct mp_err err;
 	struct given g;
 
 	given_init(&g, (enum language)_i, 7);
@@ -149,13 +141,11 @@ START_TEST(verify_refuses_every_changed_relocation)
 	ck_assert(accepted(&g));
 	given_fini(&g);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_moved_symbol)
+TEST_EACH(verify_refuses_every_moved_symbol, NR_LANGUAGES)
 {
 	struct mp_relobj *obj;
-	struct mp_err err;
-	struct given g;
+	AUTO(given_fini) struct given g = {0};
 
 	given_init(&g, (enum language)_i, 9);
 	ck_assert(!mp_relobj_open(g.output.data, g.output.size, &obj, &err));
@@ -173,17 +163,14 @@ START_TEST(verify_refuses_every_moved_symbol)
 		*value -= 1;
 	}
 	mp_relobj_free(obj);
-	given_fini(&g);
 }
-END_TEST
 
 /* The new bytes of .gcc_except_table. */
-START_TEST(verify_refuses_changed_exception_tables)
+TEST(verify_refuses_changed_exception_tables)
 {
 	uint32_t refused = 0, nr, section;
 	struct mp_relobj *old, *new;
-	struct mp_err err;
-	struct given g;
+	AUTO(given_fini) struct given g = {0};
 	uint8_t *at;
 
 	given_init(&g, CPP, 5);
@@ -204,16 +191,13 @@ START_TEST(verify_refuses_changed_exception_tables)
 	}
 	/* Relocated fields, padding, and ends of sites behind their calls have no meaning. */
 	ck_assert_msg(10 * refused > 4 * nr, "%u of %u bytes", refused, nr);
-	given_fini(&g);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_changed_unwind_byte_or_finds_the_same_rows)
+TEST_EACH(verify_refuses_every_changed_unwind_byte_or_finds_the_same_rows, NR_LANGUAGES)
 {
 	uint32_t refused = 0, nr = 0;
 	struct mp_relobj *obj;
-	struct mp_err err;
-	struct given g;
+	AUTO(given_fini) struct given g = {0};
 	uint8_t *at;
 
 	given_init(&g, (enum language)(_i % 2), 11);
@@ -228,9 +212,7 @@ START_TEST(verify_refuses_every_changed_unwind_byte_or_finds_the_same_rows)
 	}
 	/* Relocated fields and padding have no meaning. */
 	ck_assert_msg(10 * refused > 6 * nr, "%u of %u bytes", refused, nr);
-	given_fini(&g);
 }
-END_TEST
 
 /* Number of changes of the section that verify refuses: of bytes, and of relocations' addends. */
 static uint32_t refused_changes(const struct given *g, const struct mp_relobj *obj,
@@ -266,7 +248,7 @@ static uint32_t refused_changes(const struct given *g, const struct mp_relobj *o
 	return refused;
 }
 
-START_TEST(verify_refuses_changed_debug_information)
+TEST_RANGE(verify_refuses_changed_debug_information, C_DWARF_5, CPP_DWARF_5)
 {
 	/* In thousandths: how many changes must be refused at least. Others are lines and bounds of jumps
 	 * and padding, bytes that readers skip, and abbreviations that no entry uses. */
@@ -280,8 +262,7 @@ START_TEST(verify_refuses_changed_debug_information)
 	};
 	uint32_t total = 0, nr;
 	struct mp_relobj *obj;
-	struct mp_err err;
-	struct given g;
+	AUTO(given_fini) struct given g = {0};
 
 	given_init(&g, (enum language)_i, 7);
 	ck_assert(!mp_relobj_open(g.output.data, g.output.size, &obj, &err));
@@ -298,18 +279,15 @@ START_TEST(verify_refuses_changed_debug_information)
 	ck_assert_uint_gt(total, 300);
 	mp_relobj_free(obj);
 	ck_assert(accepted(&g));
-	given_fini(&g);
 }
-END_TEST
 
 /* Sections of debug information alone: of the original, and of what verify reads. */
-START_TEST(debug_information_that_is_damaged_does_no_harm)
+TEST_RANGE(debug_information_that_is_damaged_does_no_harm, C_DWARF_5, CPP_DWARF_5)
 {
 	uint64_t state = 7 + (uint64_t)_i;
 	struct mp_relobj *old, *new;
 	uint8_t *copy, *output;
-	struct mp_err err;
-	struct given g;
+	AUTO(given_fini) struct given g = {0};
 
 	given_init(&g, (enum language)_i, 3);
 	copy = malloc(g.object.size);
@@ -344,15 +322,13 @@ START_TEST(debug_information_that_is_damaged_does_no_harm)
 	mp_relobj_free(new);
 	free(copy);
 	free(output);
-	given_fini(&g);
 }
-END_TEST
 
-START_TEST(object_that_is_damaged_does_no_harm)
+TEST_EACH(object_that_is_damaged_does_no_harm, NR_LANGUAGES)
 {
 	uint64_t state = 42 + (uint64_t)_i;
-	struct given g;
-	uint8_t *copy;
+	AUTO(given_fini) struct given g = {0};
+	AUTO_FREE uint8_t *copy = NULL;
 
 	given_init(&g, (enum language)_i, 3);
 	copy = malloc(g.object.size);
@@ -377,32 +353,4 @@ START_TEST(object_that_is_damaged_does_no_harm)
 		rc = me_verify_object(copy, size, g.output.data, g.output.size, NULL, &err);
 		ck_assert(!rc || *err.msg);
 	}
-	free(copy);
-	given_fini(&g);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("object");
-	TCase *t = tcase_create("object");
-
-	tcase_set_timeout(t, 120);
-	tcase_add_loop_test(t, object_in_any_order_verifies, 0, 2 * NR_OBJECTS);
-	tcase_add_loop_test(t, verify_refuses_every_changed_relocation, 0, NR_LANGUAGES);
-	tcase_add_loop_test(t, verify_refuses_every_moved_symbol, 0, NR_LANGUAGES);
-	tcase_add_test(t, verify_refuses_changed_exception_tables);
-	tcase_add_loop_test(t, verify_refuses_every_changed_unwind_byte_or_finds_the_same_rows, 0,
-			    NR_LANGUAGES);
-	tcase_add_loop_test(t, object_that_is_damaged_does_no_harm, 0, NR_LANGUAGES);
-	suite_add_tcase(s, t);
-	t = tcase_create("debug");
-	tcase_set_timeout(t, 240);
-	tcase_add_loop_test(t, verify_refuses_changed_debug_information, C_DWARF_5, CPP_DWARF_5);
-	tcase_add_loop_test(t, debug_information_that_is_damaged_does_no_harm, C_DWARF_5,
-			    CPP_DWARF_5);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

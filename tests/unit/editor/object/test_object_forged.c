@@ -390,7 +390,7 @@ static const struct {
 	{nothing, all_pairs, "-DLOOPS", "too many counterparts"},
 };
 
-START_TEST(verify_refuses_what_was_thought_out)
+TEST_EACH(verify_refuses_what_was_thought_out, sizeof(cases) / sizeof(*cases))
 {
 	struct me_bytes old = {0}, new = {0};
 	struct rewrite_bytes made;
@@ -415,7 +415,6 @@ START_TEST(verify_refuses_what_was_thought_out)
 	me_bytes_fini(&new);
 	free(made.data);
 }
-END_TEST
 
 /* The same with a change that is none: a symbol of its own. */
 static void another_local(struct forged *f)
@@ -423,7 +422,7 @@ static void another_local(struct forged *f)
 	add_local(f, "added", STT_NOTYPE, (uint16_t)section(f, ".text"), 0);
 }
 
-START_TEST(verify_accepts_the_object_as_it_is)
+TEST(verify_accepts_the_object_as_it_is)
 {
 	struct me_bytes old = {0}, new = {0};
 	struct rewrite_bytes made;
@@ -444,19 +443,3 @@ START_TEST(verify_accepts_the_object_as_it_is)
 	me_bytes_fini(&new);
 	free(made.data);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("object_forged");
-	TCase *t = tcase_create("object_forged");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_test(t, verify_accepts_the_object_as_it_is);
-	tcase_add_loop_test(t, verify_refuses_what_was_thought_out, 0,
-			    (int)(sizeof(cases) / sizeof(*cases)));
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

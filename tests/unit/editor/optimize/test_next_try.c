@@ -3,8 +3,6 @@
  * test_next_try - what the next attempt leaves out after verify refused: a register, then all
  * registers of a function; functions.
  */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "editor/optimize/next_try.h"
 #include "tests/unit/suite.h"
@@ -17,12 +15,11 @@ static struct me_verify_report report(uint64_t start, uint16_t registers)
 	return r;
 }
 
-START_TEST(other_register_then_none)
+TEST(other_register_then_none)
 {
-	struct me_next_try list = {0};
+	AUTO(me_next_try_fini) struct me_next_try list = {0};
 	struct me_verify_report first = report(0x1000, 1u << 11), other = report(0x2000, 1u << 3),
 				second = report(0x1000, 1u << 10);
-	struct mp_err err = {""};
 
 	ck_assert_int_eq(me_next_try_learn(&list, &first, &err), 0);
 	ck_assert_int_eq(me_next_try_learn(&list, &other, &err), 0);
@@ -35,9 +32,7 @@ START_TEST(other_register_then_none)
 	ck_assert_uint_eq(list.registers[1].registers, 1u << 3);
 	/* A function without numbers that is still refused would be refused forever. */
 	ck_assert_int_eq(me_next_try_learn(&list, &second, &err), -EPERM);
-	me_next_try_fini(&list);
 }
-END_TEST
 
 static struct me_verify_report refused(uint64_t first, uint64_t second)
 {
@@ -48,12 +43,11 @@ static struct me_verify_report refused(uint64_t first, uint64_t second)
 	return r;
 }
 
-START_TEST(functions_while_there_are_new_ones)
+TEST(functions_while_there_are_new_ones)
 {
 	struct me_next_try list = {0};
 	struct me_verify_report both = refused(0x1000, 0x2000), again = refused(0x2000, 0x3000),
 				none = {0};
-	struct mp_err err = {""};
 
 	ck_assert_int_eq(me_next_try_learn(&list, &none, &err), -EPERM);
 	ck_assert_int_eq(me_next_try_learn(&list, &both, &err), 0);
@@ -73,17 +67,3 @@ START_TEST(functions_while_there_are_new_ones)
 	ck_assert_int_eq(me_next_try_learn(&list, &both, &err), -EPERM);
 	me_next_try_fini(&list);
 }
-END_TEST
-
-static Suite *next_try_suite(void)
-{
-	Suite *suite = suite_create("next_try");
-	TCase *tc = tcase_create("next_try");
-
-	tcase_add_test(tc, other_register_then_none);
-	tcase_add_test(tc, functions_while_there_are_new_ones);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(next_try_suite)

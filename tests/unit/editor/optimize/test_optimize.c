@@ -5,9 +5,7 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "editor/optimize/optimize.h"
 #include "libprof/store/store.h"
@@ -69,7 +67,9 @@ static void does_the_same(const struct fixture *f)
 	free(text);
 }
 
-START_TEST(optimize_writes_programs_that_do_the_same)
+FIXTURE(NULL, fixture_done);
+
+TEST(optimize_writes_programs_that_do_the_same)
 {
 	for (size_t i = 0; i < NR_LINKS; i++) {
 		char flags[128];
@@ -83,27 +83,22 @@ START_TEST(optimize_writes_programs_that_do_the_same)
 							      .all = true,
 							      .stress = seed,
 							      .stress_seed = seed};
-			struct me_optimize_report r;
-			struct mp_err err = {""};
+			AUTO(me_optimize_report_fini) struct me_optimize_report r = {0};
 			int rc = me_optimize(&options, &r, &err);
 
 			ck_assert_msg(rc == 0, "%s: %s", links[i], err.msg);
 			does_the_same(&f);
 			ck_assert_uint_gt(r.nr_moved, 10);
-			me_optimize_report_fini(&r);
 		}
 		unlink(out_path);
 		fixture_free(&f);
 	}
 }
-END_TEST
 
-START_TEST(optimize_accounts_for_every_function)
+TEST(optimize_accounts_for_every_function)
 {
 	struct me_optimize_report r;
-	struct mp_err err = {""};
 	uint32_t refused = 0, problems = 0;
-	struct fixture f;
 	struct stat st;
 
 	build(&f, "-O2 -no-pie");
@@ -137,16 +132,13 @@ START_TEST(optimize_accounts_for_every_function)
 	ck_assert(!r.has_prediction);
 	me_optimize_report_fini(&r);
 	unlink(out_path);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Stores samples in the first block of @func. */
 static void put_profile(const struct fixture *f, const char *db, const char *func, uint64_t samples)
 {
 	struct mp_ip_count count = {.vaddr = fixture_vaddr(f, func), .count = samples};
 	struct mp_store *store;
-	struct mp_err err = {""};
 	int64_t key;
 
 	unlink(db);
@@ -171,21 +163,18 @@ static void follow_paths(const struct fixture *f, const char *db, enum mp_estima
 					      .estimator = estimator,
 					      .layout = {.block_order = ME_ORDER_PH,
 							 .function_order = MP_ORDER_PH}};
-	struct mp_err err = {""};
 
 	ck_assert_msg(me_optimize(&options, r, &err) == 0, "%s", err.msg);
 	ck_assert_uint_eq(r->samples, 5000);
 }
 
-START_TEST(optimize_follows_paths_of_the_store)
+TEST(optimize_follows_paths_of_the_store)
 {
 	struct mp_varint_writer w = {0};
 	struct me_optimize_report r;
 	struct mp_store *store;
 	struct mp_module module;
 	struct mp_path_count paths[2];
-	struct mp_err err = {""};
-	struct fixture f;
 	char db[320];
 
 	build(&f, "-O2 -no-pie");
@@ -217,16 +206,12 @@ START_TEST(optimize_follows_paths_of_the_store)
 	me_optimize_report_fini(&r);
 	unlink(out_path);
 	unlink(db);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(optimize_moves_what_has_samples)
+TEST(optimize_moves_what_has_samples)
 {
 	struct me_optimize_report r;
-	struct mp_err err = {""};
 	struct mp_elf *out;
-	struct fixture f;
 	char db[320];
 
 	build(&f, "-O2 -no-pie");
@@ -273,15 +258,11 @@ START_TEST(optimize_moves_what_has_samples)
 	unlink(db);
 	strcpy(db + strlen(db) - 4, ".lock");
 	unlink(db);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(optimize_dry_run_keeps_nothing)
+TEST(optimize_dry_run_keeps_nothing)
 {
 	struct me_optimize_report r;
-	struct mp_err err = {""};
-	struct fixture f;
 	char dir[] = "/tmp/morph-dry-XXXXXX";
 
 	build(&f, "-O2 -no-pie");
@@ -295,16 +276,12 @@ START_TEST(optimize_dry_run_keeps_nothing)
 	me_optimize_report_fini(&r);
 	/* rmdir() fails if the directory is not empty. */
 	ck_assert_int_eq(rmdir(dir), 0);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(optimize_refuses_its_own_output)
+TEST(optimize_refuses_its_own_output)
 {
 	struct me_optimize_report r;
-	struct mp_err err = {""};
 	char again[320];
-	struct fixture f;
 
 	build(&f, "-O2");
 	snprintf(again, sizeof(again), "%s.again", f.path);
@@ -320,15 +297,11 @@ START_TEST(optimize_refuses_its_own_output)
 	me_optimize_report_fini(&r);
 	ck_assert(!exists(again));
 	unlink(out_path);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(optimize_finds_nothing_to_move_in_an_empty_program)
+TEST(optimize_finds_nothing_to_move_in_an_empty_program)
 {
 	struct me_optimize_report r;
-	struct mp_err err = {""};
-	struct fixture f;
 
 	fixture_build(&f, "assembler", "-nostdlib -Wl,-e,start",
 		      ".globl start\nstart: .cfi_startproc\n mov d(%rip), %eax\n hlt\n"
@@ -341,11 +314,9 @@ START_TEST(optimize_finds_nothing_to_move_in_an_empty_program)
 	ck_assert_uint_eq(r.nr_left_alone, 1);
 	me_optimize_report_fini(&r);
 	ck_assert(!exists(out_path));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(optimize_fails_on_files_that_are_none)
+TEST(optimize_fails_on_files_that_are_none)
 {
 	static const char *const inputs[] = {"/nowhere/prog", "/dev/null", "/etc/passwd", "/tmp"};
 
@@ -363,23 +334,3 @@ START_TEST(optimize_fails_on_files_that_are_none)
 		ck_assert(!exists("/tmp/morph-none"));
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("optimize");
-	TCase *tc = tcase_create("optimize");
-
-	tcase_add_test(tc, optimize_writes_programs_that_do_the_same);
-	tcase_add_test(tc, optimize_accounts_for_every_function);
-	tcase_add_test(tc, optimize_follows_paths_of_the_store);
-	tcase_add_test(tc, optimize_moves_what_has_samples);
-	tcase_add_test(tc, optimize_dry_run_keeps_nothing);
-	tcase_add_test(tc, optimize_refuses_its_own_output);
-	tcase_add_test(tc, optimize_finds_nothing_to_move_in_an_empty_program);
-	tcase_add_test(tc, optimize_fails_on_files_that_are_none);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -4,11 +4,9 @@
  * output that verifies and behaves like the original. With MORPH_LONG=1 there are 10,000 changed plans, else some hundreds;
  * SEED in the environment: others.
  */
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
 
-#include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "editor/optimize/optimize.h"
 #include "editor/optimize/plan_file.h"
@@ -32,22 +30,10 @@ static void build(struct fixture *f, const char *language, const char *flags, co
 
 static struct rewrite_bytes read_bytes(const char *path)
 {
-	struct rewrite_bytes b = {malloc(1 << 22), 0};
-	FILE *in = fopen(path, "re");
+	struct rewrite_bytes b;
 
-	ck_assert(in && b.data);
-	b.size = fread(b.data, 1, 1 << 22, in);
-	fclose(in);
+	b.data = read_file(path, &b.size);
 	return b;
-}
-
-static void write_bytes(const char *path, const void *data, size_t size)
-{
-	FILE *out = fopen(path, "we");
-
-	ck_assert_ptr_nonnull(out);
-	ck_assert_uint_eq(fwrite(data, 1, size, out), size);
-	fclose(out);
 }
 
 static bool equal(const char *a, const char *b)
@@ -77,20 +63,18 @@ static char *run(const char *path, int *status)
 
 static int optimize(struct me_optimize_options options, struct mp_err *err)
 {
-	struct me_optimize_report r;
+	AUTO(me_optimize_report_fini) struct me_optimize_report r = {0};
 	int rc;
 
 	options.all = true;
 	options.nr_threads = 1;
 	rc = me_optimize(&options, &r, err);
-	me_optimize_report_fini(&r);
 	return rc;
 }
 
 /* Saves a plan with slots, clones and calls that are replaced, and makes the output by it. */
 static void save(const struct fixture *f, uint64_t seed)
 {
-	struct mp_err err = {""};
 	struct me_optimize_options o = {.input = f->path,
 					.output = out_path,
 					.stress = seed,
@@ -124,7 +108,9 @@ static void clean(struct fixture *f)
 	fixture_free(f);
 }
 
-START_TEST(plan_gives_the_same_output)
+TIMEOUT(7200);
+
+TEST(plan_gives_the_same_output)
 {
 	for (size_t i = 0; i < NR_PROGRAMS; i++) {
 		struct fixture f;
@@ -135,7 +121,6 @@ START_TEST(plan_gives_the_same_output)
 		clean(&f);
 	}
 }
-END_TEST
 
 /* What became of changed plans. */
 struct tally {
@@ -170,7 +155,7 @@ static void try_mutant(const struct fixture *f, const char *want, int want_statu
 	tally->written++;
 }
 
-START_TEST(changed_plan_is_refused_or_does_the_same)
+TEST(changed_plan_is_refused_or_does_the_same)
 {
 	const char *is_long = getenv("MORPH_LONG"), *seed_text = getenv("SEED");
 	uint64_t seed = seed_text ? strtoull(seed_text, NULL, 10) : 1;
@@ -196,7 +181,7 @@ START_TEST(changed_plan_is_refused_or_does_the_same)
 
 			ck_assert(plan_mutate(f.cfg, movable, plan.data, plan.size,
 					      seed << 32 | i << 24 | k, &mutant));
-			write_bytes(plan_path, mutant.bytes, mutant.size);
+			write_file(plan_path, mutant.bytes, mutant.size);
 			free(mutant.bytes);
 			try_mutant(&f, want, want_status, &tally);
 		}
@@ -210,7 +195,6 @@ START_TEST(changed_plan_is_refused_or_does_the_same)
 	ck_assert_uint_gt(tally.refused, nr / 10);
 	ck_assert_uint_gt(tally.written, nr / 10);
 }
-END_TEST
 
 /* Return: what me_plan_file_read() says of the bytes. */
 static int read_plan(const struct fixture *f, const uint8_t *movable, const uint8_t *data,
@@ -226,7 +210,7 @@ static int read_plan(const struct fixture *f, const uint8_t *movable, const uint
 	return rc;
 }
 
-START_TEST(damaged_plan_is_refused)
+TEST(damaged_plan_is_refused)
 {
 	struct rewrite_bytes plan;
 	struct fixture f, other;
@@ -260,19 +244,3 @@ START_TEST(damaged_plan_is_refused)
 	free(movable);
 	clean(&f);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("plan_file");
-	TCase *tc = tcase_create("plan_file");
-
-	tcase_set_timeout(tc, 7200);
-	tcase_add_test(tc, plan_gives_the_same_output);
-	tcase_add_test(tc, changed_plan_is_refused_or_does_the_same);
-	tcase_add_test(tc, damaged_plan_is_refused);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

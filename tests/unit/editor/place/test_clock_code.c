@@ -2,8 +2,6 @@
 /* test_clock_code - runs the code that counts calls down, and reads the code that samples one. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "editor/base/runtime.h"
@@ -34,8 +32,10 @@ static void put_return(uint8_t *at, uint8_t value)
 	memcpy(at, bytes, sizeof(bytes));
 }
 
+FIXTURE(setup, teardown);
+
 /* The function returns 1; what samples returns 2. */
-START_TEST(the_call_at_which_the_count_ends_is_sampled)
+TEST(the_call_at_which_the_count_ends_is_sampled)
 {
 	const uint8_t want[] = {1, 1, 1, 2, 2};
 	struct me_stub_places places = {.counters = (uint64_t)counts,
@@ -52,10 +52,9 @@ START_TEST(the_call_at_which_the_count_ends_is_sampled)
 	ck_assert_int_eq(counts->left, -2);
 	ck_assert_uint_eq(counts->zero, 0);
 }
-END_TEST
 
 /* Called with the stack pointer below the red zone, the runtime returns with `ret $128`. */
-START_TEST(a_sample_calls_the_runtime_below_the_red_zone)
+TEST(a_sample_calls_the_runtime_below_the_red_zone)
 {
 	/* lea 8(%rsp), %rax; ret $128 */
 	const uint8_t runtime[] = {0x48, 0x8d, 0x44, 0x24, 8, 0xc2, 128, 0};
@@ -71,9 +70,8 @@ START_TEST(a_sample_calls_the_runtime_below_the_red_zone)
 	memcpy(&call, &code, sizeof(call));
 	ck_assert_int_eq(call(), -ME_RED_ZONE);
 }
-END_TEST
 
-START_TEST(what_is_out_of_reach_is_refused)
+TEST(what_is_out_of_reach_is_refused)
 {
 	const uint64_t far = (uint64_t)code + (UINT64_C(1) << 33);
 	uint8_t out[ME_CLOCK_CODE_SIZE];
@@ -90,19 +88,3 @@ START_TEST(what_is_out_of_reach_is_refused)
 					      out),
 			 -ERANGE);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("clock_code");
-	TCase *t = tcase_create("clock_code");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, the_call_at_which_the_count_ends_is_sampled);
-	tcase_add_test(t, a_sample_calls_the_runtime_below_the_red_zone);
-	tcase_add_test(t, what_is_out_of_reach_is_refused);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -34,9 +34,10 @@ static void plan_order(struct fixture *f, const char *order)
 		fixture_plan(f, "f", (uint32_t)(*order - '0'));
 }
 
-START_TEST(place_keeps_branches_in_the_original_order)
+FIXTURE(NULL, fixture_done);
+
+TEST(place_keeps_branches_in_the_original_order)
 {
-	struct fixture f;
 	const struct me_copy *c;
 
 	build_diamond(&f, 10, 10);
@@ -60,14 +61,10 @@ START_TEST(place_keeps_branches_in_the_original_order)
 	ck_assert_uint_eq(f.placement.nr_inverted + f.placement.nr_jumps_added +
 				  f.placement.nr_jumps_dropped,
 			  0);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_fills_up_the_plans_pages)
+TEST(place_fills_up_the_plans_pages)
 {
-	struct fixture f;
-
 	build_diamond(&f, 10, 10);
 	plan_order(&f, "0123");
 	fixture_place_at(&f, 0x600000);
@@ -76,14 +73,10 @@ START_TEST(place_fills_up_the_plans_pages)
 	fixture_place_at(&f, 0x600000);
 	ck_assert_uint_eq(f.placement.end, 0x60001b);
 	ck_assert_uint_eq(f.placement.text_end, 0x800000);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
+TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
 {
-	struct fixture f;
-
 	build_diamond(&f, 10, 10);
 	plan_order(&f, "0123");
 	f.plan.line_log2 = 4;
@@ -105,14 +98,10 @@ START_TEST(place_moves_a_run_that_would_lie_in_one_line_too_many)
 	f.plan.line_log2 = 0;
 	fixture_place_at(&f, 0x500008);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x50000c);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_moves_what_falls_into_a_loop_with_the_loop)
+TEST(place_moves_what_falls_into_a_loop_with_the_loop)
 {
-	struct fixture f;
-
 	/* 0 takes 4 bytes, 1 takes 12, 2 takes 10, 3 takes 1; 2 falls into 3. */
 	build_diamond(&f, 10, 10);
 	plan_order(&f, "0123");
@@ -143,14 +132,10 @@ START_TEST(place_moves_what_falls_into_a_loop_with_the_loop)
 	f.plan.line_log2 = 0;
 	fixture_place_at(&f, 0x500001);
 	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500008);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_pads_a_loop_that_is_worth_it)
+TEST(place_pads_a_loop_that_is_worth_it)
 {
-	struct fixture f;
-
 	/* 2 takes 10 bytes and falls into 3; 1 jumps, so that 2 may lie anywhere. */
 	build_diamond(&f, 10, 15);
 	plan_order(&f, "0123");
@@ -178,13 +163,10 @@ START_TEST(place_pads_a_loop_that_is_worth_it)
 	f.plan.blocks[1].pad = 1;
 	fixture_place_at(&f, 0x500008);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500020);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_puts_a_block_at_an_offset_in_its_line)
+TEST(place_puts_a_block_at_an_offset_in_its_line)
 {
-	struct fixture f;
 	const struct me_copy *c;
 
 	build_diamond(&f, 10, 10);
@@ -213,13 +195,10 @@ START_TEST(place_puts_a_block_at_an_offset_in_its_line)
 	f.plan.blocks[2].align_log2 = f.plan.blocks[2].align_offset = 0;
 	fixture_place_at(&f, 0x500000);
 	ck_assert_uint_eq(f.placement.copies[2].new_vaddr, 0x500040);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_inverts_a_branch_whose_target_follows)
+TEST(place_inverts_a_branch_whose_target_follows)
 {
-	struct fixture f;
 	const struct me_copy *c;
 
 	build_diamond(&f, 10, 10);
@@ -230,13 +209,10 @@ START_TEST(place_inverts_a_branch_whose_target_follows)
 	ck_assert_uint_eq(me_copy_branch_target(f.cfg, &c[0]), fixture_block_vaddr(&f, "f", 1));
 	ck_assert_uint_eq(f.placement.nr_inverted, 1);
 	ck_assert_uint_eq(f.placement.nr_jumps_added, 0);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_drops_a_jump_to_what_follows)
+TEST(place_drops_a_jump_to_what_follows)
 {
-	struct fixture f;
 	const struct me_copy *c;
 
 	build_diamond(&f, 10, 10);
@@ -250,13 +226,10 @@ START_TEST(place_drops_a_jump_to_what_follows)
 	ck_assert(c[1].jump && !c[1].falls);
 	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[1]), fixture_block_vaddr(&f, "f", 3));
 	ck_assert_uint_eq(f.placement.nr_jumps_added, 1);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_makes_an_empty_copy_of_a_lone_jump_to_what_follows)
+TEST(place_makes_an_empty_copy_of_a_lone_jump_to_what_follows)
 {
-	struct fixture f;
 	const struct me_copy *c;
 
 	build_diamond(&f, 0, 10);
@@ -269,14 +242,11 @@ START_TEST(place_makes_an_empty_copy_of_a_lone_jump_to_what_follows)
 	ck_assert_uint_eq(c[2].new_vaddr, c[3].new_vaddr);
 	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, fixture_block_vaddr(&f, "f", 1)),
 			  c[3].new_vaddr);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_gives_the_single_branch_to_the_likelier_successor)
+TEST(place_gives_the_single_branch_to_the_likelier_successor)
 {
 	uint64_t taken, fall;
-	struct fixture f;
 	const struct me_copy *c;
 
 	build_diamond(&f, 10, 10);
@@ -300,12 +270,10 @@ START_TEST(place_gives_the_single_branch_to_the_likelier_successor)
 	f.plan.blocks[0].favour_fall = 1;
 	fixture_place_at(&f, 0x500000);
 	ck_assert(!f.placement.copies[0].invert);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Forward: from the end of the branch over block 1 (its bytes and a jump) and block 2's padding. */
-START_TEST(place_lengthens_a_forward_branch_beyond_127_bytes)
+TEST(place_lengthens_a_forward_branch_beyond_127_bytes)
 {
 	for (int over = 0; over < 2; over++) {
 		struct fixture f;
@@ -320,9 +288,8 @@ START_TEST(place_lengthens_a_forward_branch_beyond_127_bytes)
 		fixture_free(&f);
 	}
 }
-END_TEST
 
-START_TEST(place_lengthens_a_backward_jump_beyond_128_bytes)
+TEST(place_lengthens_a_backward_jump_beyond_128_bytes)
 {
 	for (int over = 0; over < 2; over++) {
 		struct fixture f;
@@ -337,11 +304,9 @@ START_TEST(place_lengthens_a_backward_jump_beyond_128_bytes)
 		fixture_free(&f);
 	}
 }
-END_TEST
 
-START_TEST(place_counts_padding_in_the_reach_of_branches)
+TEST(place_counts_padding_in_the_reach_of_branches)
 {
-	struct fixture f;
 	const struct me_copy *c;
 
 	build_diamond(&f, 122, 10);
@@ -355,14 +320,11 @@ START_TEST(place_counts_padding_in_the_reach_of_branches)
 	ck_assert_uint_eq(c[2].new_vaddr, 0x5000c0);
 	ck_assert(c[0].long_branch);
 	ck_assert(c[2].new_vaddr % 64 == 0);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_grows_one_branch_because_another_grew)
+TEST(place_grows_one_branch_because_another_grew)
 {
 	char source[1024];
-	struct fixture f;
 	const struct me_copy *c;
 
 	/*
@@ -383,13 +345,10 @@ START_TEST(place_grows_one_branch_because_another_grew)
 	ck_assert(c[0].long_branch);
 	for (uint32_t i = 1; i < 5; i++)
 		ck_assert_uint_eq(c[i].new_vaddr, c[i - 1].new_vaddr + c[i - 1].new_size);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere)
+TEST(place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere)
 {
-	struct fixture f;
 	const struct me_copy *c;
 
 	fixture_build(&f, "assembler", ASM,
@@ -406,13 +365,10 @@ START_TEST(place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere)
 	ck_assert_uint_eq(c[0].new_size, 7);
 	ck_assert_uint_eq(me_copy_jump_target(f.cfg, &c[0]), fixture_block_vaddr(&f, "f", 1));
 	ck_assert(c[2].branch && c[2].jump);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
+TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
 {
-	struct fixture f;
 	uint32_t g, odd;
 
 	fixture_build(&f, "assembler", ASM,
@@ -441,14 +397,10 @@ START_TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
 	f.plan.blocks[1].align_log2 = 6;
 	fixture_place_at(&f, 0x500001);
 	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500040);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_says_where_the_warm_zone_begins)
+TEST(place_says_where_the_warm_zone_begins)
 {
-	struct fixture f;
-
 	build_diamond(&f, 10, 10);
 	plan_order(&f, "0231");
 	fixture_place_at(&f, 0x500000);
@@ -456,13 +408,10 @@ START_TEST(place_says_where_the_warm_zone_begins)
 	f.plan.blocks[2].zone = f.plan.blocks[3].zone = ME_ZONE_WARM;
 	fixture_place_at(&f, 0x500000);
 	ck_assert_uint_eq(f.placement.first_warm, 2);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(place_leads_what_was_not_copied_to_old_code)
+TEST(place_leads_what_was_not_copied_to_old_code)
 {
-	struct fixture f;
 	uint64_t one;
 
 	build_diamond(&f, 10, 10);
@@ -473,15 +422,12 @@ START_TEST(place_leads_what_was_not_copied_to_old_code)
 	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, one + 1), one + 1);
 	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, 0x12345678), 0x12345678);
 	ck_assert_uint_eq(me_place_of(f.cfg, &f.placement, fixture_vaddr(&f, "f")), 0x500000);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Loads of control words in the second of two consecutive blocks and in a third one, at any start address in a page. */
-START_TEST(place_keeps_loads_of_control_words_from_sharing_a_slot)
+TEST(place_keeps_loads_of_control_words_from_sharing_a_slot)
 {
 	struct me_control_loads found, third;
-	struct fixture f;
 	int nr_padded = 0;
 
 	fixture_build(&f, "assembler", ASM,
@@ -525,12 +471,10 @@ START_TEST(place_keeps_loads_of_control_words_from_sharing_a_slot)
 	/* Only where needed: ten pairs, of which each shares a slot at about one in 32 addresses. */
 	ck_assert_int_gt(nr_padded, 0);
 	ck_assert_int_lt(nr_padded, 4096 / 2);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Pairs of addresses in a page whose loads were mispredicted, and others, on AMD's Zen 4. */
-START_TEST(place_knows_the_slots_of_loads)
+TEST(place_knows_the_slots_of_loads)
 {
 	static const struct {
 		uint64_t a, b;
@@ -551,35 +495,3 @@ START_TEST(place_knows_the_slots_of_loads)
 				 pairs[i].shared);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("place");
-	TCase *tc = tcase_create("place");
-
-	tcase_add_test(tc, place_keeps_branches_in_the_original_order);
-	tcase_add_test(tc, place_fills_up_the_plans_pages);
-	tcase_add_test(tc, place_moves_a_run_that_would_lie_in_one_line_too_many);
-	tcase_add_test(tc, place_moves_what_falls_into_a_loop_with_the_loop);
-	tcase_add_test(tc, place_pads_a_loop_that_is_worth_it);
-	tcase_add_test(tc, place_puts_a_block_at_an_offset_in_its_line);
-	tcase_add_test(tc, place_inverts_a_branch_whose_target_follows);
-	tcase_add_test(tc, place_drops_a_jump_to_what_follows);
-	tcase_add_test(tc, place_makes_an_empty_copy_of_a_lone_jump_to_what_follows);
-	tcase_add_test(tc, place_gives_the_single_branch_to_the_likelier_successor);
-	tcase_add_test(tc, place_lengthens_a_forward_branch_beyond_127_bytes);
-	tcase_add_test(tc, place_lengthens_a_backward_jump_beyond_128_bytes);
-	tcase_add_test(tc, place_counts_padding_in_the_reach_of_branches);
-	tcase_add_test(tc, place_grows_one_branch_because_another_grew);
-	tcase_add_test(tc, place_adds_a_jump_behind_a_call_whose_return_address_lies_elsewhere);
-	tcase_add_test(tc, place_keeps_the_alignment_of_entries_that_pointers_hold);
-	tcase_add_test(tc, place_keeps_loads_of_control_words_from_sharing_a_slot);
-	tcase_add_test(tc, place_knows_the_slots_of_loads);
-	tcase_add_test(tc, place_says_where_the_warm_zone_begins);
-	tcase_add_test(tc, place_leads_what_was_not_copied_to_old_code);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

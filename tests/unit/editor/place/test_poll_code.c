@@ -5,9 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "editor/place/poll_code.h"
@@ -70,7 +67,7 @@ static void write_note(struct machine *m, const struct me_stub *stub)
 	PUT(m, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3);
 }
 
-START_TEST(notes_with_every_register)
+TEST(notes_with_every_register)
 {
 	struct machine m;
 
@@ -96,10 +93,9 @@ START_TEST(notes_with_every_register)
 		}
 	}
 }
-END_TEST
 
 /* If needed, a register is kept in a vector register, and restored. */
-START_TEST(gives_back_what_it_kept)
+TEST(gives_back_what_it_kept)
 {
 	const uint64_t kept = 0xfedcba9876543210ull;
 	struct machine m;
@@ -134,15 +130,14 @@ START_TEST(gives_back_what_it_kept)
 		}
 	}
 }
-END_TEST
 
 /* Whatever the file contains, only its polls are written. */
-START_TEST(stays_within_the_polls)
+TEST(stays_within_the_polls)
 {
 	static const int32_t lefts[] = {
 		16 * MP_POLLS_MAX, 16 * MP_POLLS_MAX + 16, INT32_MAX, 17, 0, -1, INT32_MIN};
 	const struct me_stub stub = {.does = ME_STUB_NOTES, .counter = 1, .reg = 11, .scratch = 12};
-	struct mp_polls *before = malloc(sizeof(*before));
+	AUTO_FREE struct mp_polls *before = malloc(sizeof(*before));
 	struct machine m;
 
 	setup(&m);
@@ -160,11 +155,9 @@ START_TEST(stays_within_the_polls)
 		before->polls[place].block = 2;
 		ck_assert(!memcmp(before, m.polls, sizeof(*before)));
 	}
-	free(before);
 }
-END_TEST
 
-START_TEST(polls_where_something_is_left)
+TEST(polls_where_something_is_left)
 {
 	static const struct {
 		int32_t left;
@@ -188,9 +181,8 @@ START_TEST(polls_where_something_is_left)
 		ck_assert_int_eq(m.polls->left, cases[i].left);
 	}
 }
-END_TEST
 
-START_TEST(says_what_is_out_of_reach)
+TEST(says_what_is_out_of_reach)
 {
 	const struct me_stub stub = {.does = ME_STUB_NOTES, .reg = 0, .scratch = 1};
 	uint8_t code[64];
@@ -199,20 +191,3 @@ START_TEST(says_what_is_out_of_reach)
 	ck_assert_int_eq(me_poll_code_write(4096, 1ull << 40, 4096, code), -ERANGE);
 	ck_assert_int_eq(me_note_code_write(&stub, 1ull << 40, 4096, code), -ERANGE);
 }
-END_TEST
-
-static Suite *poll_code_suite(void)
-{
-	Suite *suite = suite_create("poll_code");
-	TCase *tc = tcase_create("poll_code");
-
-	tcase_add_test(tc, notes_with_every_register);
-	tcase_add_test(tc, gives_back_what_it_kept);
-	tcase_add_test(tc, stays_within_the_polls);
-	tcase_add_test(tc, polls_where_something_is_left);
-	tcase_add_test(tc, says_what_is_out_of_reach);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(poll_code_suite)

@@ -5,9 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "editor/place/sections.h"
 
 enum {
@@ -88,11 +85,10 @@ static const char *name_of(const struct me_sections *out, uint32_t i)
 	return out->names + out->shdrs[i].sh_name;
 }
 
-START_TEST(sections_drop_the_linkers_relocations_only)
+TEST(sections_drop_the_linkers_relocations_only)
 {
 	struct mp_section s[NR];
-	struct me_sections out;
-	struct mp_err err;
+	AUTO(me_sections_fini) struct me_sections out = {0};
 	struct mp_elf elf;
 
 	make(s, &elf);
@@ -107,17 +103,14 @@ START_TEST(sections_drop_the_linkers_relocations_only)
 		ck_assert_uint_eq(out.origin[out.index[i]], i);
 	}
 	ck_assert_uint_eq(out.shdrs[0].sh_type, SHT_NULL);
-	me_sections_fini(&out);
 }
-END_TEST
 
-START_TEST(sections_put_the_new_ones_behind_the_last_loaded_one)
+TEST(sections_put_the_new_ones_behind_the_last_loaded_one)
 {
 	static const char *const names[] = {".morph.text", ".gcc_except_table.morph", ".eh_frame",
 					    ".eh_frame_hdr", ".note.morph"};
 	struct mp_section s[NR];
-	struct me_sections out;
-	struct mp_err err;
+	AUTO(me_sections_fini) struct me_sections out = {0};
 	struct mp_elf elf;
 
 	make(s, &elf);
@@ -132,17 +125,14 @@ START_TEST(sections_put_the_new_ones_behind_the_last_loaded_one)
 				 n == ME_SECTION_TEXT);
 	}
 	ck_assert_uint_eq(out.shdrs[out.first_new + ME_SECTION_MAP].sh_type, SHT_NOTE);
-	me_sections_fini(&out);
 }
-END_TEST
 
 /* patchelf relies on sections being sorted by offset. */
-START_TEST(sections_that_move_to_the_new_segment_come_last_of_the_loaded_ones)
+TEST(sections_that_move_to_the_new_segment_come_last_of_the_loaded_ones)
 {
 	const struct me_displaced moved = {.off = 0x200, .vaddr = 0x200, .size = 24};
 	struct mp_section s[NR];
-	struct me_sections out;
-	struct mp_err err;
+	AUTO(me_sections_fini) struct me_sections out = {0};
 	struct mp_elf elf;
 
 	make(s, &elf);
@@ -156,15 +146,12 @@ START_TEST(sections_that_move_to_the_new_segment_come_last_of_the_loaded_ones)
 	/* Links are updated. */
 	ck_assert_uint_eq(out.shdrs[out.index[DYNSYM]].sh_link, out.index[DYNSTR]);
 	ck_assert_uint_eq(out.shdrs[out.index[RELA_DYN]].sh_link, out.index[DYNSYM]);
-	me_sections_fini(&out);
 }
-END_TEST
 
-START_TEST(sections_rename_the_old_unwind_tables)
+TEST(sections_rename_the_old_unwind_tables)
 {
 	struct mp_section s[NR];
-	struct me_sections out;
-	struct mp_err err;
+	AUTO(me_sections_fini) struct me_sections out = {0};
 	struct mp_elf elf;
 
 	make(s, &elf);
@@ -176,15 +163,12 @@ START_TEST(sections_rename_the_old_unwind_tables)
 	for (uint32_t i = 0; i < out.nr_shdrs; i++)
 		ck_assert_uint_lt(out.shdrs[i].sh_name, out.names_size);
 	ck_assert_int_eq(out.names[out.names_size - 1], '\0');
-	me_sections_fini(&out);
 }
-END_TEST
 
-START_TEST(sections_link_to_the_new_indexes)
+TEST(sections_link_to_the_new_indexes)
 {
 	struct mp_section s[NR];
-	struct me_sections out;
-	struct mp_err err;
+	AUTO(me_sections_fini) struct me_sections out = {0};
 	struct mp_elf elf;
 
 	make(s, &elf);
@@ -204,15 +188,12 @@ START_TEST(sections_link_to_the_new_indexes)
 	ck_assert_uint_eq(out.shdrs[out.index[TEXT]].sh_addr, 0x1000);
 	ck_assert_uint_eq(out.shdrs[out.index[TEXT]].sh_size, 0x77);
 	ck_assert_uint_eq(out.shdrs[out.index[TEXT]].sh_addralign, 16);
-	me_sections_fini(&out);
 }
-END_TEST
 
-START_TEST(sections_of_a_stripped_file_have_no_symtab)
+TEST(sections_of_a_stripped_file_have_no_symtab)
 {
 	struct mp_section s[NR];
-	struct me_sections out;
-	struct mp_err err;
+	AUTO(me_sections_fini) struct me_sections out = {0};
 	struct mp_elf elf;
 
 	make(s, &elf);
@@ -220,15 +201,12 @@ START_TEST(sections_of_a_stripped_file_have_no_symtab)
 	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), 0);
 	ck_assert_uint_eq(out.symtab, 0);
 	ck_assert_uint_eq(out.strtab, 0);
-	me_sections_fini(&out);
 }
-END_TEST
 
-START_TEST(sections_refuse_what_they_do_not_know)
+TEST(sections_refuse_what_they_do_not_know)
 {
 	struct mp_section s[NR];
 	struct me_sections out;
-	struct mp_err err;
 	struct mp_elf elf;
 
 	make(s, &elf);
@@ -257,22 +235,3 @@ START_TEST(sections_refuse_what_they_do_not_know)
 	ck_assert_int_eq(me_sections_build(&elf, &nothing, &out, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "too many"));
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("sections");
-	TCase *tc = tcase_create("sections");
-
-	tcase_add_test(tc, sections_drop_the_linkers_relocations_only);
-	tcase_add_test(tc, sections_put_the_new_ones_behind_the_last_loaded_one);
-	tcase_add_test(tc, sections_that_move_to_the_new_segment_come_last_of_the_loaded_ones);
-	tcase_add_test(tc, sections_rename_the_old_unwind_tables);
-	tcase_add_test(tc, sections_link_to_the_new_indexes);
-	tcase_add_test(tc, sections_of_a_stripped_file_have_no_symtab);
-	tcase_add_test(tc, sections_refuse_what_they_do_not_know);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

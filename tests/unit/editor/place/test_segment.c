@@ -5,9 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "editor/place/segment.h"
 
 static Elf64_Phdr load(uint32_t flags, uint64_t off, uint64_t vaddr, uint64_t filesz,
@@ -47,7 +44,7 @@ static int choose(Elf64_Phdr *phdrs, uint32_t nr, struct me_segment *out, struct
 		load(PF_R, 0x4000, 0x404000, 0x800, 0x800),                                        \
 		load(PF_R | PF_W, 0x4df0, 0x405df0, 0x300, 0x1410)
 
-START_TEST(segment_takes_the_note_that_the_property_header_covers)
+TEST(segment_takes_the_note_that_the_property_header_covers)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM,
 			      other(PT_NOTE, 0x338, 0x40),
@@ -55,8 +52,7 @@ START_TEST(segment_takes_the_note_that_the_property_header_covers)
 			      other(PT_GNU_PROPERTY, 0x338, 0x40),
 			      other(PT_GNU_EH_FRAME, 0x4100, 0x44),
 			      other(PT_GNU_STACK, 0, 0)};
-	struct me_segment s;
-	struct mp_err err;
+	AUTO(me_segment_fini) struct me_segment s = {0};
 
 	ck_assert_int_eq(choose(phdrs, 9, &s, &err), 0);
 	ck_assert_uint_eq(s.slot, 4);
@@ -71,12 +67,10 @@ START_TEST(segment_takes_the_note_that_the_property_header_covers)
 	/* Only the slot, which emit fills in, may differ. */
 	ck_assert_mem_eq(s.phdrs, phdrs, 4 * sizeof(*phdrs));
 	ck_assert_mem_eq(&s.phdrs[5], &phdrs[5], 4 * sizeof(*phdrs));
-	me_segment_fini(&s);
 }
-END_TEST
 
 /* perf computes an address from a file offset by adding the distance that .text has. */
-START_TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
+TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
@@ -89,7 +83,6 @@ START_TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
 					 .size = 0x2345}};
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = sections, .nr_sections = 2};
 	struct me_segment s;
-	struct mp_err err;
 
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.vaddr, 0x408000);
@@ -123,14 +116,12 @@ START_TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
 	ck_assert_uint_eq(s.off, 0x6000);
 	me_segment_fini(&s);
 }
-END_TEST
 
-START_TEST(segment_never_takes_the_note_with_the_build_id)
+TEST(segment_never_takes_the_note_with_the_build_id)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x378, 0x24), other(PT_NOTE, 0x338, 0x40),
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
 	struct me_segment s;
-	struct mp_err err;
 
 	ck_assert_int_eq(choose(phdrs, 7, &s, &err), 0);
 	ck_assert_uint_eq(s.slot, 5);
@@ -142,27 +133,23 @@ START_TEST(segment_never_takes_the_note_with_the_build_id)
 	ck_assert_int_eq(choose(phdrs, 7, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "no program header can be spared"));
 }
-END_TEST
 
-START_TEST(segment_takes_no_note_before_the_loads)
+TEST(segment_takes_no_note_before_the_loads)
 {
 	/* The new PT_LOAD must follow the others, since they ascend. */
 	Elf64_Phdr phdrs[] = {other(PT_NOTE, 0x338, 0x40), PROGRAM,
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
 	struct me_segment s;
-	struct mp_err err;
 
 	phdrs[2].p_flags |= PF_W;
 	ck_assert_int_eq(choose(phdrs, 6, &s, &err), -EPERM);
 }
-END_TEST
 
-START_TEST(segment_merges_two_read_only_loads)
+TEST(segment_merges_two_read_only_loads)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x238, 0x24),
 			      other(PT_GNU_EH_FRAME, 0x4100, 0x44)};
-	struct me_segment s;
-	struct mp_err err;
+	AUTO(me_segment_fini) struct me_segment s = {0};
 
 	ck_assert_int_eq(choose(phdrs, 6, &s, &err), 0);
 	ck_assert_uint_eq(s.slot, 3);
@@ -175,14 +162,11 @@ START_TEST(segment_merges_two_read_only_loads)
 	ck_assert_mem_eq(&s.phdrs[4], &phdrs[4], 2 * sizeof(*phdrs));
 	ck_assert_uint_eq(s.eh_frame_slot, 5);
 	ck_assert_ptr_nonnull(strstr(s.price, "executable"));
-	me_segment_fini(&s);
 }
-END_TEST
 
-START_TEST(segment_merges_only_what_is_contiguous_and_never_written)
+TEST(segment_merges_only_what_is_contiguous_and_never_written)
 {
 	struct me_segment s;
-	struct mp_err err;
 
 	for (int i = 0; i < 4; i++) {
 		Elf64_Phdr phdrs[] = {load(PF_R, 0, 0x400000, 0x500, 0x500),
@@ -201,7 +185,6 @@ START_TEST(segment_merges_only_what_is_contiguous_and_never_written)
 		ck_assert_msg(choose(phdrs, 3, &s, &err) == -EPERM, "case %d", i);
 	}
 }
-END_TEST
 
 /* A program as gold links it: one segment for everything read-only; PT_PHDR first. */
 #define GOLD                                                                                       \
@@ -233,12 +216,11 @@ static void put_dynamic(uint8_t *file, uint64_t flags_1)
 	memcpy(file + 0x2e00, dyn, sizeof(dyn));
 }
 
-START_TEST(segment_takes_the_table_header_of_a_library)
+TEST(segment_takes_the_table_header_of_a_library)
 {
 	static uint8_t file[0x3100];
 	Elf64_Phdr phdrs[] = {GOLD};
-	struct me_segment s;
-	struct mp_err err;
+	AUTO(me_segment_fini) struct me_segment s = {0};
 
 	put_dynamic(file, DF_1_NOW);
 	ck_assert_int_eq(choose_of(ET_DYN, phdrs, 7, file, sizeof(file), &s, &err), 0);
@@ -248,15 +230,12 @@ START_TEST(segment_takes_the_table_header_of_a_library)
 	ck_assert_mem_eq(&s.phdrs[3], &phdrs[3], 4 * sizeof(*phdrs));
 	ck_assert_uint_eq(s.eh_frame_slot, 5);
 	ck_assert_ptr_nonnull(strstr(s.price, "PT_PHDR"));
-	me_segment_fini(&s);
 }
-END_TEST
 
-START_TEST(segment_leaves_the_table_header_where_someone_reads_it)
+TEST(segment_leaves_the_table_header_where_someone_reads_it)
 {
 	static uint8_t file[0x3100];
 	struct me_segment s;
-	struct mp_err err;
 
 	for (int i = 0; i < 6; i++) {
 		Elf64_Phdr phdrs[] = {GOLD};
@@ -284,9 +263,8 @@ START_TEST(segment_leaves_the_table_header_where_someone_reads_it)
 		me_segment_fini(&s);
 	}
 }
-END_TEST
 
-START_TEST(segment_takes_a_note_of_properties_that_ask_for_nothing)
+TEST(segment_takes_a_note_of_properties_that_ask_for_nothing)
 {
 	static const struct {
 		uint32_t kind, value;
@@ -303,7 +281,6 @@ START_TEST(segment_takes_a_note_of_properties_that_ask_for_nothing)
 	};
 	static uint8_t file[0x3100];
 	struct me_segment s;
-	struct mp_err err;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		uint32_t note[] = {
@@ -329,14 +306,12 @@ START_TEST(segment_takes_a_note_of_properties_that_ask_for_nothing)
 		ck_assert_int_eq(choose_of(ET_DYN, phdrs, 8, file, sizeof(file), &s, &err), -EPERM);
 	}
 }
-END_TEST
 
-START_TEST(segment_keeps_the_largest_alignment)
+TEST(segment_keeps_the_largest_alignment)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
 	struct me_segment s;
-	struct mp_err err;
 
 	phdrs[1].p_align = 0x200000;
 	ck_assert_int_eq(choose(phdrs, 6, &s, &err), 0);
@@ -349,17 +324,15 @@ START_TEST(segment_keeps_the_largest_alignment)
 	ck_assert_int_eq(choose(phdrs, 6, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "power of two"));
 }
-END_TEST
 
 /* The file would become as large as the alignment, or impossibly large. */
-START_TEST(segment_refuses_alignments_beyond_any_page)
+TEST(segment_refuses_alignments_beyond_any_page)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
 	struct mp_section sections[] = {{.name = ""}, {.name = ".strtab", .type = SHT_STRTAB}};
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = sections, .nr_sections = 2};
 	struct me_segment s;
-	struct mp_err err;
 
 	sections[1].align = UINT64_C(1) << 30;
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
@@ -372,15 +345,13 @@ START_TEST(segment_refuses_alignments_beyond_any_page)
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "alignment"));
 }
-END_TEST
 
-START_TEST(segment_refuses_memory_that_jumps_do_not_reach_over)
+TEST(segment_refuses_memory_that_jumps_do_not_reach_over)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6};
 	struct me_segment s;
-	struct mp_err err;
 
 	phdrs[3].p_memsz = UINT64_C(1) << 30;
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
@@ -389,9 +360,8 @@ START_TEST(segment_refuses_memory_that_jumps_do_not_reach_over)
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "out of reach"));
 }
-END_TEST
 
-START_TEST(segment_refuses_loaded_sections_outside_every_segment)
+TEST(segment_refuses_loaded_sections_outside_every_segment)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
@@ -401,7 +371,6 @@ START_TEST(segment_refuses_loaded_sections_outside_every_segment)
 	};
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = sections, .nr_sections = 2};
 	struct me_segment s;
-	struct mp_err err;
 
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, ".odd"));
@@ -413,16 +382,14 @@ START_TEST(segment_refuses_loaded_sections_outside_every_segment)
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
 	me_segment_fini(&s);
 }
-END_TEST
 
-START_TEST(segment_is_aligned_as_asked_in_memory_and_file)
+TEST(segment_is_aligned_as_asked_in_memory_and_file)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
 			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
 	struct mp_section null = {0};
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = &null, .nr_sections = 1};
 	struct me_segment s;
-	struct mp_err err;
 
 	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
 	ck_assert_uint_eq(s.align, 0x200000);
@@ -435,15 +402,13 @@ START_TEST(segment_is_aligned_as_asked_in_memory_and_file)
 	ck_assert_uint_eq(s.align, 0x400000);
 	me_segment_fini(&s);
 }
-END_TEST
 
-START_TEST(segment_merges_loads_as_before_where_a_huge_alignment_is_asked)
+TEST(segment_merges_loads_as_before_where_a_huge_alignment_is_asked)
 {
 	Elf64_Phdr phdrs[] = {PROGRAM};
 	struct mp_section null = {0};
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 4, .sections = &null, .nr_sections = 1};
 	struct me_segment s, huge;
-	struct mp_err err;
 
 	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
 	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &huge, &err), 0);
@@ -453,7 +418,6 @@ START_TEST(segment_merges_loads_as_before_where_a_huge_alignment_is_asked)
 	me_segment_fini(&huge);
 	me_segment_fini(&s);
 }
-END_TEST
 
 /* A position-independent program as lld links it: header table, interpreter name, two notes. */
 enum {
@@ -526,10 +490,9 @@ static void lld_make(struct lld *l)
 	l->elf.ehdr.e_phoff = 64;
 }
 
-START_TEST(segment_makes_room_behind_the_table)
+TEST(segment_makes_room_behind_the_table)
 {
-	struct me_segment s;
-	struct mp_err err;
+	AUTO(me_segment_fini) struct me_segment s = {0};
 	struct lld l;
 
 	lld_make(&l);
@@ -553,14 +516,11 @@ START_TEST(segment_makes_room_behind_the_table)
 	ck_assert_int_eq(me_segment_reserve(&l.elf, &s, 0x1000, &err), 0);
 	ck_assert_uint_eq(s.phdrs[5].p_memsz, 0x1d00);
 	ck_assert_uint_eq(s.vaddr, 0x6000);
-	me_segment_fini(&s);
 }
-END_TEST
 
-START_TEST(segment_makes_no_room_where_something_else_lies)
+TEST(segment_makes_no_room_where_something_else_lies)
 {
-	struct me_segment s;
-	struct mp_err err;
+	AUTO(me_segment_fini) struct me_segment s = {0};
 	struct lld l;
 
 	for (int i = 0; i < 14; i++) {
@@ -591,34 +551,4 @@ START_TEST(segment_makes_no_room_where_something_else_lies)
 	l.elf.ehdr.e_type = ET_EXEC;
 	ck_assert_int_eq(me_segment_choose(&l.elf, 0, &s, &err), 0);
 	ck_assert(s.grown);
-	me_segment_fini(&s);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("segment");
-	TCase *tc = tcase_create("segment");
-
-	tcase_add_test(tc, segment_takes_the_note_that_the_property_header_covers);
-	tcase_add_test(tc, segment_is_as_far_from_its_place_in_the_file_as_text);
-	tcase_add_test(tc, segment_never_takes_the_note_with_the_build_id);
-	tcase_add_test(tc, segment_takes_no_note_before_the_loads);
-	tcase_add_test(tc, segment_merges_two_read_only_loads);
-	tcase_add_test(tc, segment_merges_only_what_is_contiguous_and_never_written);
-	tcase_add_test(tc, segment_takes_the_table_header_of_a_library);
-	tcase_add_test(tc, segment_leaves_the_table_header_where_someone_reads_it);
-	tcase_add_test(tc, segment_takes_a_note_of_properties_that_ask_for_nothing);
-	tcase_add_test(tc, segment_keeps_the_largest_alignment);
-	tcase_add_test(tc, segment_refuses_alignments_beyond_any_page);
-	tcase_add_test(tc, segment_refuses_memory_that_jumps_do_not_reach_over);
-	tcase_add_test(tc, segment_refuses_loaded_sections_outside_every_segment);
-	tcase_add_test(tc, segment_is_aligned_as_asked_in_memory_and_file);
-	tcase_add_test(tc, segment_merges_loads_as_before_where_a_huge_alignment_is_asked);
-	tcase_add_test(tc, segment_makes_room_behind_the_table);
-	tcase_add_test(tc, segment_makes_no_room_where_something_else_lies);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,8 +2,6 @@
 /* test_symbols - .symtab and .strtab of an output, for moved functions and all others. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/place/symbols.h"
 #include "tests/unit/edit_fixture.h"
 
@@ -39,7 +37,6 @@ static void build(struct fixture *f, struct table *t)
 {
 	struct mp_section symtab = *mp_elf_section(f->elf, ".symtab");
 	struct mp_section strtab = *mp_elf_section(f->elf, ".strtab");
-	struct mp_err err = {""};
 
 	fixture_place(f);
 	ck_assert_msg(try_build(f, &symtab, &strtab, t, &err) == 0, "%s", err.msg);
@@ -83,11 +80,12 @@ static uint32_t find(const struct table *t, const char *name, Elf64_Sym *out)
 	return nr;
 }
 
-START_TEST(symbols_name_the_copy_and_what_was_left_behind)
+FIXTURE(NULL, fixture_done);
+
+TEST(symbols_name_the_copy_and_what_was_left_behind)
 {
 	const struct mp_symbol *old;
-	struct fixture f;
-	struct table t;
+	AUTO(table_free) struct table t = {0};
 	Elf64_Sym sym;
 
 	fixture_build(&f, "assembler", ASM, SOURCE);
@@ -106,15 +104,11 @@ START_TEST(symbols_name_the_copy_and_what_was_left_behind)
 	ck_assert_uint_eq(sym.st_shndx, old->shndx + 10);
 	ck_assert_uint_eq(sym.st_info, ELF64_ST_INFO(STB_LOCAL, STT_FUNC));
 	ck_assert_uint_eq(find(&t, "f.morph.warm", &sym), 0);
-	table_free(&t);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(symbols_name_the_warm_run)
+TEST(symbols_name_the_warm_run)
 {
-	struct fixture f;
-	struct table t;
+	AUTO(table_free) struct table t = {0};
 	Elf64_Sym sym;
 
 	fixture_build(&f, "assembler", ASM, SOURCE);
@@ -129,16 +123,12 @@ START_TEST(symbols_name_the_warm_run)
 	ck_assert_uint_eq(sym.st_size, fixture_copy_of(&f, "f", 2)->new_size);
 	ck_assert_uint_eq(sym.st_shndx, TEXT_INDEX);
 	ck_assert_uint_eq(find(&t, "local.morph.warm", &sym), 0);
-	table_free(&t);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Only a part of the function is hot: the name still belongs to the part with the entry. */
-START_TEST(symbols_name_the_run_of_the_entry)
+TEST(symbols_name_the_run_of_the_entry)
 {
-	struct fixture f;
-	struct table t;
+	AUTO(table_free) struct table t = {0};
 	Elf64_Sym sym;
 
 	fixture_build(&f, "assembler", ASM, SOURCE);
@@ -153,15 +143,11 @@ START_TEST(symbols_name_the_run_of_the_entry)
 	ck_assert_uint_eq(sym.st_value, fixture_copy_of(&f, "f", 2)->new_vaddr);
 	ck_assert_uint_eq(sym.st_size, fixture_copy_of(&f, "f", 2)->new_size);
 	ck_assert_uint_eq(find(&t, "f.morph.warm", &sym), 0);
-	table_free(&t);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(symbols_move_every_alias_and_add_once)
+TEST(symbols_move_every_alias_and_add_once)
 {
-	struct fixture f;
-	struct table t;
+	AUTO(table_free) struct table t = {0};
 	Elf64_Sym f_sym, alias, extra;
 
 	fixture_build(&f, "assembler", ASM, SOURCE);
@@ -172,18 +158,14 @@ START_TEST(symbols_move_every_alias_and_add_once)
 	ck_assert_uint_eq(f_sym.st_value, f.placement.base);
 	ck_assert_uint_eq(alias.st_value, f.placement.base);
 	ck_assert_uint_eq(find(&t, "f.morph.old", &extra) + find(&t, "alias.morph.old", &extra), 1);
-	table_free(&t);
-	fixture_free(&f);
 }
-END_TEST
 
 /* Rust's traces leave such a suffix out, so they name old code and copies as the original. */
-START_TEST(symbols_of_rust_have_a_suffix_of_llvm)
+TEST_EACH(symbols_of_rust_have_a_suffix_of_llvm, 2)
 {
 	static const char *const names[] = {"_RNvCs1_1p4deep", "_ZN1p4deep17h0123456789abcdefE"};
 	char source[640], old[64];
-	struct fixture f;
-	struct table t;
+	AUTO(table_free) struct table t = {0};
 	Elf64_Sym sym;
 
 	snprintf(
@@ -203,15 +185,11 @@ START_TEST(symbols_of_rust_have_a_suffix_of_llvm)
 	/* They print other names as they are. */
 	ck_assert_uint_eq(find(&t, "main", &sym), 2);
 	ck_assert_uint_eq(find(&t, "main.morph.old", &sym), 0);
-	table_free(&t);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(symbols_put_locals_before_globals)
+TEST(symbols_put_locals_before_globals)
 {
-	struct fixture f;
-	struct table t;
+	AUTO(table_free) struct table t = {0};
 	const struct mp_section *symtab;
 
 	fixture_build(&f, "assembler", ASM, SOURCE);
@@ -226,15 +204,11 @@ START_TEST(symbols_put_locals_before_globals)
 				 i < t.out.nr_locals);
 	ck_assert_uint_eq(symbol(&t, 0).st_shndx, SHN_UNDEF);
 	ck_assert_uint_eq(symbol(&t, 0).st_name, 0);
-	table_free(&t);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(symbols_keep_all_else_but_section_numbers)
+TEST(symbols_keep_all_else_but_section_numbers)
 {
-	struct fixture f;
-	struct table t;
+	AUTO(table_free) struct table t = {0};
 	uint32_t at = 0;
 
 	fixture_build(&f, "assembler", ASM, SOURCE);
@@ -260,16 +234,11 @@ START_TEST(symbols_keep_all_else_but_section_numbers)
 			ck_assert_uint_eq(now.st_shndx, old.st_shndx + 10);
 	}
 	ck_assert_uint_eq(at, mp_elf_section(f.elf, ".symtab")->size / sizeof(Elf64_Sym));
-	table_free(&t);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(symbols_refuse_damaged_tables)
+TEST(symbols_refuse_damaged_tables)
 {
 	struct mp_section symtab, strtab;
-	struct mp_err err = {""};
-	struct fixture f;
 	struct table t;
 
 	fixture_build(&f, "assembler", ASM, SOURCE);
@@ -288,25 +257,4 @@ START_TEST(symbols_refuse_damaged_tables)
 		ck_assert_ptr_nonnull(strstr(err.msg, ".symtab"));
 		table_free(&t);
 	}
-	fixture_free(&f);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("symbols");
-	TCase *tc = tcase_create("symbols");
-
-	tcase_add_test(tc, symbols_name_the_copy_and_what_was_left_behind);
-	tcase_add_test(tc, symbols_name_the_warm_run);
-	tcase_add_test(tc, symbols_name_the_run_of_the_entry);
-	tcase_add_test(tc, symbols_move_every_alias_and_add_once);
-	tcase_add_loop_test(tc, symbols_of_rust_have_a_suffix_of_llvm, 0, 2);
-	tcase_add_test(tc, symbols_put_locals_before_globals);
-	tcase_add_test(tc, symbols_keep_all_else_but_section_numbers);
-	tcase_add_test(tc, symbols_refuse_damaged_tables);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

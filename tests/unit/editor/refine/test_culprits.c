@@ -3,10 +3,7 @@
  * test_culprits - simulated samples of two versions: what rose is named first, and nothing is named
  * where nothing rose, whatever the runs' own noise.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "editor/refine/culprits.h"
 #include "editor/refine/student.h"
@@ -68,7 +65,7 @@ static struct me_samples simulate(size_t nr_runs, struct noise noise, uint32_t s
 	return (struct me_samples){nr_runs, NR_FUNCS, changed, counts};
 }
 
-START_TEST(tail_is_that_of_tables)
+TEST(tail_is_that_of_tables)
 {
 	ck_assert_double_eq_tol(me_student_tail(0, 5), 0.5, 1e-12);
 	ck_assert_double_eq_tol(me_student_tail(2.015048, 5), 0.05, 1e-7);
@@ -78,9 +75,8 @@ START_TEST(tail_is_that_of_tables)
 	ck_assert_double_eq_tol(me_student_tail(1.959964, 1e7), 0.025, 1e-6);
 	ck_assert_double_eq_tol(me_student_tail(3, 3), 0.0288344, 1e-6);
 }
-END_TEST
 
-START_TEST(nothing_is_named_where_nothing_rose)
+TEST(nothing_is_named_where_nothing_rose)
 {
 	static const struct noise noises[] = {{0, 0}, {0.05, 0}, {0.01, 0.05}, {0.1, 0.1}};
 	enum {
@@ -93,20 +89,18 @@ START_TEST(nothing_is_named_where_nothing_rose)
 		for (unsigned int i = 0; i < NR; i++) {
 			struct me_samples samples =
 				simulate(i % 2 ? NR_RUNS : 6, noises[n], UINT32_MAX, 1);
-			struct me_culprit *culprits;
+			AUTO_FREE struct me_culprit *culprits = NULL;
 			size_t nr;
 
 			ck_assert_int_eq(me_culprits_find(&samples, 0.01, &culprits, &nr), 0);
 			false_claims += nr > 0;
-			free(culprits);
 		}
 		/* 1 % are promised; the seed is fixed. */
 		ck_assert_msg(false_claims <= NR / 100, "noise %zu: %u of %d", n, false_claims, NR);
 	}
 }
-END_TEST
 
-START_TEST(what_rose_is_named_first)
+TEST(what_rose_is_named_first)
 {
 	unsigned int found = 0;
 
@@ -114,7 +108,7 @@ START_TEST(what_rose_is_named_first)
 		uint32_t slow = i % 20;
 		struct me_samples samples =
 			simulate(NR_RUNS, (struct noise){0.03, 0.02}, slow, i % 2 ? 1.5 : 10);
-		struct me_culprit *culprits;
+		AUTO_FREE struct me_culprit *culprits = NULL;
 		size_t nr;
 
 		ck_assert_int_eq(me_culprits_find(&samples, 0.01, &culprits, &nr), 0);
@@ -125,15 +119,13 @@ START_TEST(what_rose_is_named_first)
 			ck_assert_uint_gt(culprits[0].after, culprits[0].before);
 			ck_assert_double_gt(culprits[0].harm, ME_CULPRIT_LEAST_HARM);
 		}
-		free(culprits);
 	}
 	ck_assert_msg(found >= 95, "%u of 100", found);
 }
-END_TEST
 
-START_TEST(most_harmful_comes_first)
+TEST(most_harmful_comes_first)
 {
-	struct me_culprit *culprits;
+	AUTO_FREE struct me_culprit *culprits = NULL;
 	struct me_samples samples = simulate(8, (struct noise){0, 0}, 0, 1);
 	size_t nr;
 
@@ -145,13 +137,11 @@ START_TEST(most_harmful_comes_first)
 	ck_assert_uint_eq(nr, 2);
 	ck_assert_uint_eq(culprits[0].func, 1);
 	ck_assert_uint_eq(culprits[1].func, 40);
-	free(culprits);
 }
-END_TEST
 
-START_TEST(what_fell_or_hardly_ran_is_not_named)
+TEST(what_fell_or_hardly_ran_is_not_named)
 {
-	struct me_culprit *culprits;
+	AUTO_FREE struct me_culprit *culprits = NULL;
 	struct me_samples samples = simulate(8, (struct noise){0, 0}, 3, 0.2);
 	size_t nr;
 
@@ -159,11 +149,9 @@ START_TEST(what_fell_or_hardly_ran_is_not_named)
 		counts[run * NR_FUNCS + 7] = run == 1 ? 20 : 0; /* one run, few samples */
 	ck_assert_int_eq(me_culprits_find(&samples, 0.01, &culprits, &nr), 0);
 	ck_assert_uint_eq(nr, 0);
-	free(culprits);
 }
-END_TEST
 
-START_TEST(too_few_runs_are_refused)
+TEST(too_few_runs_are_refused)
 {
 	struct me_culprit *culprits;
 	struct me_samples samples = simulate(5, (struct noise){0, 0}, 3, 2);
@@ -172,21 +160,3 @@ START_TEST(too_few_runs_are_refused)
 	ck_assert_int_eq(me_culprits_find(&samples, 0.01, &culprits, &nr), -EINVAL);
 	ck_assert_ptr_null(culprits);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("culprits");
-	TCase *tc = tcase_create("culprits");
-
-	tcase_add_test(tc, tail_is_that_of_tables);
-	tcase_add_test(tc, nothing_is_named_where_nothing_rose);
-	tcase_add_test(tc, what_rose_is_named_first);
-	tcase_add_test(tc, most_harmful_comes_first);
-	tcase_add_test(tc, what_fell_or_hardly_ran_is_not_named);
-	tcase_add_test(tc, too_few_runs_are_refused);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,10 +3,7 @@
  * test_refine - the engine with simulated versions: what was planted is named and left where it was, no
  * version is kept that no audit found faster, and the time is kept.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "editor/refine/refine.h"
 #include "tests/unit/suite.h"
@@ -172,7 +169,6 @@ static void refine(struct world *w, double budget_s, struct me_refine_report *re
 				      .budget_s = budget_s,
 				      .run_s = w->run_s,
 				      .seed = 7};
-	struct mp_err err = {""};
 	struct me_wishes none = {0};
 
 	for (uint32_t f = 0; f < NR_FUNCS; f++)
@@ -201,7 +197,7 @@ static struct world a_world(uint64_t seed)
 			      .gain = 1.05};
 }
 
-START_TEST(planted_slowness_is_named_first_and_repaired)
+TEST(planted_slowness_is_named_first_and_repaired)
 {
 	for (uint64_t seed = 1; seed <= 40; seed++) {
 		struct me_refine_report report;
@@ -220,9 +216,8 @@ START_TEST(planted_slowness_is_named_first_and_repaired)
 		fini(&w, &report);
 	}
 }
-END_TEST
 
-START_TEST(all_that_are_slow_stay)
+TEST(all_that_are_slow_stay)
 {
 	struct me_refine_report report;
 	struct world w = a_world(3);
@@ -236,9 +231,8 @@ START_TEST(all_that_are_slow_stay)
 	ck_assert_uint_eq(report.wishes.nr, 2);
 	fini(&w, &report);
 }
-END_TEST
 
-START_TEST(nothing_is_changed_where_nothing_is_slow)
+TEST(nothing_is_changed_where_nothing_is_slow)
 {
 	unsigned int named = 0;
 
@@ -255,9 +249,8 @@ START_TEST(nothing_is_changed_where_nothing_is_slow)
 	}
 	ck_assert_uint_le(named, 3);
 }
-END_TEST
 
-START_TEST(faster_version_without_culprits_is_kept)
+TEST(faster_version_without_culprits_is_kept)
 {
 	struct me_refine_report report;
 	struct world w = a_world(5);
@@ -269,9 +262,8 @@ START_TEST(faster_version_without_culprits_is_kept)
 	ck_assert_uint_eq(report.wishes.nr, 0);
 	fini(&w, &report);
 }
-END_TEST
 
-START_TEST(faster_version_is_replaced_only_by_one_that_beats_it)
+TEST(faster_version_is_replaced_only_by_one_that_beats_it)
 {
 	struct me_refine_report report;
 	struct world w = a_world(13);
@@ -301,9 +293,8 @@ START_TEST(faster_version_is_replaced_only_by_one_that_beats_it)
 	ck_assert_int_eq(report.best, ME_REFINE_FIRST);
 	fini(&w, &report);
 }
-END_TEST
 
-START_TEST(slower_version_is_never_kept)
+TEST(slower_version_is_never_kept)
 {
 	struct me_refine_report report;
 	struct world w = a_world(6);
@@ -316,9 +307,8 @@ START_TEST(slower_version_is_never_kept)
 	ck_assert_int_eq(report.undecided, ME_REFINE_ORIGINAL);
 	fini(&w, &report);
 }
-END_TEST
 
-START_TEST(version_with_other_output_ends_it)
+TEST(version_with_other_output_ends_it)
 {
 	struct me_refine_report report;
 	struct world w = a_world(8);
@@ -331,9 +321,8 @@ START_TEST(version_with_other_output_ends_it)
 	ck_assert_str_eq(report.end, "a version's output differs");
 	fini(&w, &report);
 }
-END_TEST
 
-START_TEST(time_is_kept)
+TEST(time_is_kept)
 {
 	static const double budgets[] = {0, 1, 5, 10, 20, 60};
 
@@ -353,9 +342,8 @@ START_TEST(time_is_kept)
 		fini(&w, &report);
 	}
 }
-END_TEST
 
-START_TEST(suspects_stay_where_the_whole_is_slower)
+TEST(suspects_stay_where_the_whole_is_slower)
 {
 	unsigned int repaired = 0;
 
@@ -378,9 +366,8 @@ START_TEST(suspects_stay_where_the_whole_is_slower)
 	}
 	ck_assert_uint_ge(repaired, 8);
 }
-END_TEST
 
-START_TEST(version_that_cannot_be_made_ends_it)
+TEST(version_that_cannot_be_made_ends_it)
 {
 	struct me_refine_report report;
 	struct world w = a_world(12);
@@ -400,9 +387,8 @@ START_TEST(version_that_cannot_be_made_ends_it)
 	ck_assert_str_eq(report.end, "nothing is left to move");
 	fini(&w, &report);
 }
-END_TEST
 
-START_TEST(machine_without_samples_is_told)
+TEST(machine_without_samples_is_told)
 {
 	struct me_refine_report report;
 	struct world w = a_world(11);
@@ -413,13 +399,11 @@ START_TEST(machine_without_samples_is_told)
 	ck_assert_str_eq(report.end, "no samples can be taken here");
 	fini(&w, &report);
 }
-END_TEST
 
-START_TEST(wishes_are_read_as_they_were_written)
+TEST(wishes_are_read_as_they_were_written)
 {
 	static const char text[] = "0x401136:loop=0 0x4012c0:stay 0x4012d0:order=original";
 	struct me_wishes wishes, other;
-	struct mp_err err = {""};
 	char *again;
 
 	ck_assert_int_eq(me_wishes_parse(text, &wishes, &err), 0);
@@ -442,27 +426,3 @@ START_TEST(wishes_are_read_as_they_were_written)
 	ck_assert_int_eq(me_wishes_parse("0x401136:jump", &wishes, &err), -EINVAL);
 	ck_assert_int_eq(me_wishes_parse("0x:stay", &wishes, &err), -EINVAL);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("refine");
-	TCase *tc = tcase_create("refine");
-
-	tcase_add_test(tc, planted_slowness_is_named_first_and_repaired);
-	tcase_add_test(tc, all_that_are_slow_stay);
-	tcase_add_test(tc, nothing_is_changed_where_nothing_is_slow);
-	tcase_add_test(tc, faster_version_without_culprits_is_kept);
-	tcase_add_test(tc, faster_version_is_replaced_only_by_one_that_beats_it);
-	tcase_add_test(tc, slower_version_is_never_kept);
-	tcase_add_test(tc, version_with_other_output_ends_it);
-	tcase_add_test(tc, time_is_kept);
-	tcase_add_test(tc, suspects_stay_where_the_whole_is_slower);
-	tcase_add_test(tc, version_that_cannot_be_made_ends_it);
-	tcase_add_test(tc, machine_without_samples_is_told);
-	tcase_add_test(tc, wishes_are_read_as_they_were_written);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,17 +3,12 @@
  * test_trials - what a refinement writes is what the next one reads: the last version found faster,
  * unless a later audit contradicts.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "editor/refine/trials.h"
 #include "libprof/store/audits/store_trials.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
-static char dir[64], db[96];
-static struct mp_err err;
+static char db[256];
 static const struct mp_id id = {.build_id = {1, 2}, .build_id_len = 2, .text_hash = 3};
 static const struct me_refine_func funcs[] = {{"first", 0x401000}, {"", 0x402000}};
 
@@ -21,17 +16,8 @@ static const struct me_refine_func funcs[] = {{"first", 0x401000}, {"", 0x402000
 
 static void setup(void)
 {
-	strcpy(dir, "/tmp/morph-trials-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(db, sizeof(db), "%s/morph.db", dir);
-}
-
-static void teardown(void)
-{
-	char cmd[128];
-
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
 }
 
 static struct me_verdict verdict(const char *word)
@@ -57,17 +43,17 @@ static void write_one(const char *first, const char *wishes, const char *audited
 /* Expects the good adjustments that the next refinement knows, as text. */
 static void expect_good(const char *want)
 {
-	struct me_wishes good;
-	char *text;
+	AUTO(me_wishes_fini) struct me_wishes good = {0};
+	AUTO_FREE char *text = NULL;
 
 	ok(me_trials_read(db, &id, &good, &err));
 	text = me_wishes_format(&good);
 	ck_assert_str_eq(text, want);
-	free(text);
-	me_wishes_fini(&good);
 }
 
-START_TEST(what_was_found_is_known_the_next_time)
+FIXTURE(setup, scratch_remove);
+
+TEST(what_was_found_is_known_the_next_time)
 {
 	struct mp_trial *trials;
 	struct mp_store *store;
@@ -90,17 +76,15 @@ START_TEST(what_was_found_is_known_the_next_time)
 	mp_store_free_trials(trials, nr);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(best_version_may_have_no_adjustments)
+TEST(best_version_may_have_no_adjustments)
 {
 	write_one("slower", "0x401000:loop=0", "faster");
 	write_one("faster", "0x401000:end", "slower");
 	expect_good("");
 }
-END_TEST
 
-START_TEST(adjustments_of_a_newer_program_are_left_out)
+TEST(adjustments_of_a_newer_program_are_left_out)
 {
 	struct mp_trial trial = {.original = id,
 				 .functions = (char *)"f",
@@ -117,19 +101,3 @@ START_TEST(adjustments_of_a_newer_program_are_left_out)
 	mp_store_close(store);
 	expect_good("");
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("trials");
-	TCase *tc = tcase_create("trials");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, what_was_found_is_known_the_next_time);
-	tcase_add_test(tc, best_version_may_have_no_adjustments);
-	tcase_add_test(tc, adjustments_of_a_newer_program_are_left_out);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

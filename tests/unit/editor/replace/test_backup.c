@@ -4,17 +4,12 @@
  * certainly right.
  */
 #include <check.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "editor/replace/backup.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
 
 static char dir[256], backups[280];
 static const struct mp_id id_a = {.build_id = {0xab, 0xcd}, .build_id_len = 2, .text_hash = 7};
@@ -55,7 +50,6 @@ static void teardown(void)
 static int file(const char *text, struct me_digest *digest, struct me_attributes *attributes)
 {
 	char name[300];
-	struct mp_err err;
 	int fd;
 
 	snprintf(name, sizeof(name), "%s/file.XXXXXX", dir);
@@ -70,26 +64,21 @@ static int file(const char *text, struct me_digest *digest, struct me_attributes
 
 static void open_backups(struct me_backup *b)
 {
-	struct mp_err err = {""};
-
 	ck_assert_msg(!me_backup_open(b, backups, true, &err), "%s", err.msg);
 }
 
 static char *put(const char *text, const char *path, const struct mp_id *id,
 		 const struct me_backup_output *output)
 {
-	struct me_attributes attributes;
+	AUTO(me_attributes_fini) struct me_attributes attributes = {0};
 	struct me_digest digest;
-	struct me_backup b;
-	struct mp_err err = {""};
+	AUTO(me_backup_close) struct me_backup b = {0};
 	char *kept;
 	int fd = file(text, &digest, &attributes), rc;
 
 	open_backups(&b);
 	rc = me_backup_put(&b, fd, path, id, &digest, &attributes, output, NULL, &kept, &err);
 	ck_assert_msg(rc == 0, "%s", err.msg);
-	me_backup_close(&b);
-	me_attributes_fini(&attributes);
 	close(fd);
 	return kept;
 }
@@ -98,8 +87,8 @@ static char *put(const char *text, const char *path, const struct mp_id *id,
 static int find(const struct mp_id *id, const char *path, const struct me_backup_output *output,
 		char *text, struct mp_err *err)
 {
-	struct me_original o;
-	struct me_backup b;
+	AUTO(me_original_fini) struct me_original o = {0};
+	AUTO(me_backup_close) struct me_backup b = {0};
 	int rc;
 
 	err->msg[0] = '\0';
@@ -113,15 +102,12 @@ static int find(const struct mp_id *id, const char *path, const struct me_backup
 		ck_assert_int_eq(o.mtime.tv_sec, 1234567890);
 		ck_assert_int_eq(o.mtime.tv_nsec, 42);
 	}
-	me_original_fini(&o);
-	me_backup_close(&b);
 	return rc;
 }
 
 static void finds(const struct mp_id *id, const char *path, const struct me_backup_output *output,
 		  const char *want)
 {
-	struct mp_err err;
 	char text[64];
 	int rc = find(id, path, output, text, &err);
 
@@ -132,28 +118,15 @@ static void finds(const struct mp_id *id, const char *path, const struct me_back
 static void refuses(const struct mp_id *id, const char *path, const struct me_backup_output *output,
 		    const char *want)
 {
-	struct mp_err err;
 	char text[64];
 
 	ck_assert_int_eq(find(id, path, output, text, &err), -EPERM);
 	ck_assert_msg(strstr(err.msg, want) != NULL, "'%s' is not in: %s", want, err.msg);
 }
 
-static int nr_files(void)
-{
-	char command[320];
-	FILE *p;
-	int n = -1;
+FIXTURE(setup, teardown);
 
-	snprintf(command, sizeof(command), "find %s -type f | wc -l", backups);
-	p = popen(command, "r");
-	ck_assert_ptr_nonnull(p);
-	ck_assert_int_eq(fscanf(p, "%d", &n), 1);
-	pclose(p);
-	return n;
-}
-
-START_TEST(backup_gives_back_what_was_put)
+TEST(backup_gives_back_what_was_put)
 {
 	char *kept = put("original", "/bin/prog", &id_a, &output_1);
 	struct stat st;
@@ -173,20 +146,18 @@ START_TEST(backup_gives_back_what_was_put)
 	free(kept);
 	finds(&id_none, "/bin/none", &output_2, "no build-id");
 }
-END_TEST
 
-START_TEST(backup_keeps_copies_once)
+TEST(backup_keeps_copies_once)
 {
 	free(put("original", "/bin/prog", &id_a, &output_1));
-	ck_assert_int_eq(nr_files(), 2);
+	ck_assert_int_eq(nr_files_below(backups), 2);
 	free(put("original", "/opt/copy", &id_a, &output_2));
-	ck_assert_int_eq(nr_files(), 2);
+	ck_assert_int_eq(nr_files_below(backups), 2);
 	finds(&id_a, "/bin/prog", &output_1, "original");
 	finds(&id_a, "/opt/copy", &output_2, "original");
 }
-END_TEST
 
-START_TEST(backup_gives_nothing_for_files_that_it_did_not_make)
+TEST(backup_gives_nothing_for_files_that_it_did_not_make)
 {
 	static const struct mp_id upgraded = {
 		.build_id = {0xee}, .build_id_len = 1, .text_hash = 7};
@@ -197,11 +168,10 @@ START_TEST(backup_gives_nothing_for_files_that_it_did_not_make)
 	refuses(&id_b, "/bin/prog", &output_1, "no backup"); /* a forged build-id */
 	refuses(&upgraded, "/bin/prog", &output_1, "no backup of its original (build-id ee)");
 }
-END_TEST
 
-START_TEST(backup_sees_damage)
+TEST(backup_sees_damage)
 {
-	char *kept = put("original", "/bin/prog", &id_a, &output_1);
+	AUTO_FREE char *kept = put("original", "/bin/prog", &id_a, &output_1);
 
 	shell("chmod u+w %s && printf X | dd of=%s bs=1 conv=notrunc status=none", kept);
 	refuses(&id_a, "/bin/prog", &output_1, "is damaged");
@@ -219,12 +189,10 @@ START_TEST(backup_sees_damage)
 	refuses(&id_a, "/bin/prog", &output_1, "newer Morph");
 	free(put("original", "/bin/prog", &id_a, &output_1));
 	finds(&id_a, "/bin/prog", &output_1, "original");
-	free(kept);
 }
-END_TEST
 
 /* strip keeps build-id and code: two originals with one id, whose outputs may share an id too. */
-START_TEST(backup_tells_originals_with_one_id_apart)
+TEST(backup_tells_originals_with_one_id_apart)
 {
 	struct me_backup_output same_id = output_1;
 
@@ -239,13 +207,11 @@ START_TEST(backup_tells_originals_with_one_id_apart)
 	finds(&id_a, "/opt/prog", &same_id, "stripped");
 	refuses(&id_a, "/elsewhere", &same_id, "two originals");
 }
-END_TEST
 
-START_TEST(backup_learns_of_further_outputs)
+TEST(backup_learns_of_further_outputs)
 {
 	struct me_original o;
 	struct me_backup b;
-	struct mp_err err = {""};
 
 	free(put("original", "/bin/prog", &id_a, &output_1));
 	open_backups(&b);
@@ -260,11 +226,10 @@ START_TEST(backup_learns_of_further_outputs)
 	me_backup_close(&b);
 	finds(&id_a, "/bin/prog", &output_1, "original");
 	finds(&id_a, "/bin/prog", &output_2, "original");
-	ck_assert_int_eq(nr_files(), 2);
+	ck_assert_int_eq(nr_files_below(backups), 2);
 }
-END_TEST
 
-START_TEST(backup_knows_debug_files_by_place_and_output)
+TEST(backup_knows_debug_files_by_place_and_output)
 {
 	static char path[] = "/dbg/.build-id/12/34\xff.debug";
 	struct me_digest digest = {"00000000000000000000000000000000"};
@@ -308,10 +273,9 @@ START_TEST(backup_knows_debug_files_by_place_and_output)
 	free(found.path);
 	json_decref(record);
 }
-END_TEST
 
 /* A damaged record must not lead to a file. */
-START_TEST(backup_believes_no_debug_file_without_path_and_digest)
+TEST(backup_believes_no_debug_file_without_path_and_digest)
 {
 	static const char *const damaged[] = {
 		"{}",
@@ -336,9 +300,8 @@ START_TEST(backup_believes_no_debug_file_without_path_and_digest)
 		json_decref(record);
 	}
 }
-END_TEST
 
-START_TEST(backup_forgets_only_the_oldest_outputs)
+TEST(backup_forgets_only_the_oldest_outputs)
 {
 	json_t *record;
 	struct me_digest digest = {"00000000000000000000000000000000"};
@@ -357,9 +320,8 @@ START_TEST(backup_forgets_only_the_oldest_outputs)
 	ck_assert_uint_eq(json_array_size(json_object_get(record, "outputs")), 256);
 	json_decref(record);
 }
-END_TEST
 
-START_TEST(backup_record_holds_any_name)
+TEST(backup_record_holds_any_name)
 {
 	static const char odd[] = "/bin/\xff\xfe\n\"prog";
 	char *kept = put("original", odd, &id_a, &output_1);
@@ -367,14 +329,12 @@ START_TEST(backup_record_holds_any_name)
 	free(kept);
 	finds(&id_a, odd, &output_1, "original");
 }
-END_TEST
 
-START_TEST(backup_refuses_what_changed_meanwhile)
+TEST(backup_refuses_what_changed_meanwhile)
 {
-	struct me_attributes attributes;
+	AUTO(me_attributes_fini) struct me_attributes attributes = {0};
 	struct me_digest digest, other;
-	struct me_backup b;
-	struct mp_err err;
+	AUTO(me_backup_close) struct me_backup b = {0};
 	char *kept;
 	int fd = file("original", &digest, &attributes);
 
@@ -384,22 +344,18 @@ START_TEST(backup_refuses_what_changed_meanwhile)
 				       &kept, &err),
 			 -EBUSY);
 	ck_assert_ptr_null(kept);
-	ck_assert_int_eq(nr_files(), 0);
+	ck_assert_int_eq(nr_files_below(backups), 0);
 	/* Also if these bytes are stored already. */
 	free(put("x", "/p", &id_a, &output_1));
 	ck_assert_int_eq(me_backup_put(&b, fd, "/p", &id_a, &other, &attributes, &output_1, NULL,
 				       &kept, &err),
 			 -EBUSY);
-	me_backup_close(&b);
-	me_attributes_fini(&attributes);
 	close(fd);
 }
-END_TEST
 
-START_TEST(backup_refuses_directories_that_others_may_write)
+TEST(backup_refuses_directories_that_others_may_write)
 {
 	struct me_backup b;
-	struct mp_err err;
 
 	ck_assert_int_eq(mkdir(backups, 0700), 0);
 	ck_assert_int_eq(chmod(backups, 0770), 0);
@@ -421,13 +377,11 @@ START_TEST(backup_refuses_directories_that_others_may_write)
 	shell("chmod 700 %s/abcd; chmod 666 %s/abcd/*[!n]", backups);
 	refuses(&id_a, "/p", &output_1, "is damaged");
 }
-END_TEST
 
-START_TEST(backup_makes_the_last_part_only)
+TEST(backup_makes_the_last_part_only)
 {
 	char deep[320];
 	struct me_backup b;
-	struct mp_err err;
 
 	snprintf(deep, sizeof(deep), "%s/a/b", dir);
 	ck_assert_int_eq(me_backup_open(&b, deep, true, &err), -ENOENT);
@@ -439,13 +393,11 @@ START_TEST(backup_makes_the_last_part_only)
 	ck_assert_int_eq(me_backup_open(&b, deep, true, &err), 0);
 	me_backup_close(&b);
 }
-END_TEST
 
 /* The default directory is below the state directory and is created. */
-START_TEST(backup_has_a_default_directory)
+TEST(backup_has_a_default_directory)
 {
 	struct me_backup b;
-	struct mp_err err = {""};
 	struct stat st;
 	char want[320];
 	int status;
@@ -484,30 +436,3 @@ START_TEST(backup_has_a_default_directory)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("backup");
-	TCase *tc = tcase_create("backup");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, backup_gives_back_what_was_put);
-	tcase_add_test(tc, backup_keeps_copies_once);
-	tcase_add_test(tc, backup_gives_nothing_for_files_that_it_did_not_make);
-	tcase_add_test(tc, backup_sees_damage);
-	tcase_add_test(tc, backup_tells_originals_with_one_id_apart);
-	tcase_add_test(tc, backup_learns_of_further_outputs);
-	tcase_add_test(tc, backup_knows_debug_files_by_place_and_output);
-	tcase_add_test(tc, backup_believes_no_debug_file_without_path_and_digest);
-	tcase_add_test(tc, backup_forgets_only_the_oldest_outputs);
-	tcase_add_test(tc, backup_record_holds_any_name);
-	tcase_add_test(tc, backup_refuses_what_changed_meanwhile);
-	tcase_add_test(tc, backup_refuses_directories_that_others_may_write);
-	tcase_add_test(tc, backup_makes_the_last_part_only);
-	tcase_add_test(tc, backup_has_a_default_directory);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,10 +2,8 @@
 /* test_inplace - optimise in place, optimise again, restore; and refusals. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "editor/replace/inplace.h"
 #include "tests/unit/edit_fixture.h"
@@ -73,20 +71,18 @@ static int optimise(uint64_t seed, struct me_inplace_report *done, struct mp_err
 	struct me_optimize_options o = {
 		.input = prog, .all = true, .stress = seed, .stress_seed = seed};
 	struct me_inplace_options place = {.backup_dir = backups};
-	struct me_optimize_report report;
+	AUTO(me_optimize_report_fini) struct me_optimize_report report = {0};
 	int rc;
 
 	err->msg[0] = '\0';
 	rc = me_inplace(&o, &place, &report, done, err);
 	ck_assert_ptr_eq(report.in_place, done);
-	me_optimize_report_fini(&report);
 	return rc;
 }
 
 static void optimises(uint64_t seed)
 {
 	struct me_inplace_report done;
-	struct mp_err err;
 	int rc = optimise(seed, &done, &err);
 
 	ck_assert_msg(rc == 0, "%s", err.msg);
@@ -100,7 +96,6 @@ static void refused(uint64_t seed, const char *text)
 {
 	struct me_inplace_report done;
 	struct me_digest before, after;
-	struct mp_err err;
 
 	digest_of(prog, &before);
 	ck_assert_int_eq(optimise(seed, &done, &err), -EPERM);
@@ -114,19 +109,17 @@ static void refused(uint64_t seed, const char *text)
 static int restore(struct mp_err *err)
 {
 	struct me_inplace_options place = {.backup_dir = backups};
-	struct me_inplace_report done;
+	AUTO(me_inplace_report_fini) struct me_inplace_report done = {0};
 	int rc;
 
 	err->msg[0] = '\0';
 	rc = me_restore(prog, &place, &done, err);
-	me_inplace_report_fini(&done);
 	return rc;
 }
 
 static void not_restored(const char *text)
 {
 	struct me_digest before, after;
-	struct mp_err err;
 
 	digest_of(prog, &before);
 	ck_assert_int_eq(restore(&err), -EPERM);
@@ -135,10 +128,11 @@ static void not_restored(const char *text)
 	ck_assert(me_digest_equal(&before, &after));
 }
 
-START_TEST(inplace_goes_there_and_back)
+FIXTURE(setup, teardown);
+
+TEST(inplace_goes_there_and_back)
 {
 	struct stat before, after;
-	struct mp_err err;
 
 	ck_assert_int_eq(stat(prog, &before), 0);
 	optimises(0);
@@ -150,13 +144,11 @@ START_TEST(inplace_goes_there_and_back)
 	ck_assert_int_eq(before.st_mode, after.st_mode);
 	not_restored("not an output of Morph");
 }
-END_TEST
 
-START_TEST(inplace_works_from_the_original_again)
+TEST(inplace_works_from_the_original_again)
 {
 	struct me_inplace_report done;
 	struct me_digest there, again;
-	struct mp_err err;
 
 	optimises(1);
 	digest_of(prog, &there);
@@ -174,9 +166,8 @@ START_TEST(inplace_works_from_the_original_again)
 	ck_assert_int_eq(restore(&err), 0);
 	ck_assert(is_original());
 }
-END_TEST
 
-START_TEST(inplace_restores_no_older_version)
+TEST(inplace_restores_no_older_version)
 {
 	struct fixture f;
 
@@ -193,7 +184,6 @@ START_TEST(inplace_restores_no_older_version)
 	digest_of(prog, &original);
 	struct me_optimize_options o = {.input = prog, .output = f.path, .all = true};
 	struct me_optimize_report report;
-	struct mp_err err = {""};
 
 	ck_assert_msg(!me_optimize(&o, &report, &err), "%s", err.msg);
 	me_optimize_report_fini(&report);
@@ -201,20 +191,16 @@ START_TEST(inplace_restores_no_older_version)
 	not_restored("there is no backup");
 	refused(2, "there is no backup");
 }
-END_TEST
 
-START_TEST(inplace_restores_stripped_outputs)
+TEST(inplace_restores_stripped_outputs)
 {
-	struct mp_err err;
-
 	optimises(1);
 	shell("strip %s && test \"$(%s)\" = 67 # %s", prog);
 	ck_assert_msg(!restore(&err), "%s", err.msg);
 	ck_assert(is_original());
 }
-END_TEST
 
-START_TEST(inplace_refuses_without_a_good_backup)
+TEST(inplace_refuses_without_a_good_backup)
 {
 	optimises(1);
 	shell("chmod u+w %s/*/*; for f in %s/*/*; do case $f in *.json) ;; *) "
@@ -226,9 +212,8 @@ START_TEST(inplace_refuses_without_a_good_backup)
 	not_restored("there is no backup");
 	refused(2, "there is no backup");
 }
-END_TEST
 
-START_TEST(inplace_refuses_what_checks_itself)
+TEST(inplace_refuses_what_checks_itself)
 {
 	shell("touch %s/.prog.hmac # %s %s", dir);
 	refused(1, ".prog.hmac");
@@ -236,22 +221,3 @@ START_TEST(inplace_refuses_what_checks_itself)
 	refused(1, "behind its last section");
 	ck_assert_int_eq(access(backups, F_OK), -1);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("inplace");
-	TCase *tc = tcase_create("inplace");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, inplace_goes_there_and_back);
-	tcase_add_test(tc, inplace_works_from_the_original_again);
-	tcase_add_test(tc, inplace_restores_no_older_version);
-	tcase_add_test(tc, inplace_restores_stripped_outputs);
-	tcase_add_test(tc, inplace_refuses_without_a_good_backup);
-	tcase_add_test(tc, inplace_refuses_what_checks_itself);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

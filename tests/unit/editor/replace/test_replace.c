@@ -1,82 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_replace - there is always the complete old or the complete new file, whatever happens. */
 #include <check.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "editor/replace/replace.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
+#include "tests/unit/scratch.h"
 
-static char dir[256], path[280], other[280];
+static char path[280], other[280];
 
 static void put_file(const char *name, const char *text, mode_t mode)
 {
-	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	ck_assert_int_eq(fchmod(fd, mode), 0);
-	close(fd);
-}
-
-static void holds(const char *name, const char *text)
-{
-	char buf[64] = "";
-	int fd = open(name, O_RDONLY);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_ge(read(fd, buf, sizeof(buf) - 1), 0);
-	ck_assert_str_eq(buf, text);
-	close(fd);
-}
-
-static int nr_files(void)
-{
-	char command[320];
-	FILE *p;
-	int n = -1;
-
-	snprintf(command, sizeof(command), "ls -A %s | wc -l", dir);
-	p = popen(command, "r");
-	ck_assert_ptr_nonnull(p);
-	ck_assert_int_eq(fscanf(p, "%d", &n), 1);
-	pclose(p);
-	return n;
+	write_text(name, text);
+	ck_assert_int_eq(chmod(name, mode), 0);
 }
 
 static void setup(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(dir, sizeof(dir), "%s/test_replace.XXXXXX", tmp ? tmp : "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(path, sizeof(path), "%s/prog", dir);
 	snprintf(other, sizeof(other), "%s/other", dir);
 	put_file(path, "old", 0751);
 }
 
-static void teardown(void)
-{
-	char command[320];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	ck_assert_int_eq(system(command), 0);
-}
-
 static void begin(struct me_replace *r, const char *name)
 {
-	struct mp_err err = {""};
-
 	ck_assert_msg(!me_replace_begin(r, name, 0, &err), "%s", err.msg);
 }
 
@@ -91,50 +45,48 @@ static void refused(const char *name, int want, const char *text)
 	me_replace_end(&r);
 }
 
-START_TEST(replace_puts_a_new_inode_there)
+FIXTURE(setup, scratch_remove);
+
+TEST(replace_puts_a_new_inode_there)
 {
 	struct me_replace r;
-	struct mp_err err = {""};
 	struct stat before, after;
 	int running = open(path, O_RDONLY);
 	char buf[4] = "";
 
 	ck_assert_int_eq(fstat(running, &before), 0);
 	begin(&r, path);
-	ck_assert_int_eq(nr_files(), 1); /* no name before it is complete */
+	ck_assert_int_eq(nr_files_below(dir), 1); /* no name before it is complete */
 	ck_assert_int_eq(write(r.new_fd, "new one", 7), 7);
-	holds(path, "old");
+	file_holds(path, "old");
 	ck_assert_msg(!me_replace_commit(&r, NULL, &err), "%s", err.msg);
 	me_replace_end(&r);
-	holds(path, "new one");
+	file_holds(path, "new one");
 	ck_assert_int_eq(stat(path, &after), 0);
 	ck_assert_uint_ne(before.st_ino, after.st_ino);
 	ck_assert_int_eq(after.st_mode & 07777, 0751);
-	ck_assert_int_eq(nr_files(), 1);
+	ck_assert_int_eq(nr_files_below(dir), 1);
 	/* A process that has the old file open keeps it. */
 	ck_assert_int_eq(pread(running, buf, 3, 0), 3);
 	ck_assert_str_eq(buf, "old");
 	close(running);
 }
-END_TEST
 
-START_TEST(replace_without_commit_leaves_everything)
+TEST(replace_without_commit_leaves_everything)
 {
 	struct me_replace r;
 
 	begin(&r, path);
 	ck_assert_int_eq(write(r.new_fd, "new", 3), 3);
 	me_replace_end(&r);
-	holds(path, "old");
-	ck_assert_int_eq(nr_files(), 1);
+	file_holds(path, "old");
+	ck_assert_int_eq(nr_files_below(dir), 1);
 }
-END_TEST
 
-START_TEST(replace_sets_the_time_that_it_is_told)
+TEST(replace_sets_the_time_that_it_is_told)
 {
 	struct timespec when = {1000000000, 123456789};
 	struct me_replace r;
-	struct mp_err err = {""};
 	struct stat st;
 
 	begin(&r, path);
@@ -144,12 +96,10 @@ START_TEST(replace_sets_the_time_that_it_is_told)
 	ck_assert_int_eq(st.st_mtim.tv_sec, when.tv_sec);
 	ck_assert_int_eq(st.st_mtim.tv_nsec, when.tv_nsec);
 }
-END_TEST
 
-START_TEST(replace_follows_links_and_keeps_them)
+TEST(replace_follows_links_and_keeps_them)
 {
 	struct me_replace r;
-	struct mp_err err = {""};
 	struct stat st;
 
 	ck_assert_int_eq(symlink("prog", other), 0);
@@ -162,17 +112,15 @@ START_TEST(replace_follows_links_and_keeps_them)
 	ck_assert(S_ISLNK(st.st_mode));
 	ck_assert_int_eq(lstat(path, &st), 0);
 	ck_assert(S_ISREG(st.st_mode));
-	holds(path, "new");
+	file_holds(path, "new");
 	begin(&r, path);
 	ck_assert(!r.through_link);
 	me_replace_end(&r);
 }
-END_TEST
 
-START_TEST(replace_refuses_other_names_unless_told)
+TEST(replace_refuses_other_names_unless_told)
 {
 	struct me_replace r;
-	struct mp_err err = {""};
 	char below[320], elsewhere[340];
 
 	/* A name in another directory keeps the old file. */
@@ -190,15 +138,13 @@ START_TEST(replace_refuses_other_names_unless_told)
 	ck_assert_int_eq(write(r.new_fd, "new", 3), 3);
 	ck_assert_int_eq(me_replace_commit(&r, NULL, &err), 0);
 	me_replace_end(&r);
-	holds(path, "new");
-	holds(other, "old");
+	file_holds(path, "new");
+	file_holds(other, "old");
 }
-END_TEST
 
-START_TEST(replace_without_symlinks_refuses_a_path_through_one)
+TEST(replace_without_symlinks_refuses_a_path_through_one)
 {
 	struct me_replace r;
-	struct mp_err err = {""};
 	char real[PATH_MAX], name[PATH_MAX + 32], link_to[320];
 
 	ck_assert_ptr_nonnull(realpath(path, real));
@@ -206,7 +152,7 @@ START_TEST(replace_without_symlinks_refuses_a_path_through_one)
 	ck_assert_int_eq(write(r.new_fd, "new", 3), 3);
 	ck_assert_int_eq(me_replace_commit(&r, NULL, &err), 0);
 	me_replace_end(&r);
-	holds(path, "new");
+	file_holds(path, "new");
 
 	/* The directory is a link: to itself, here. */
 	snprintf(link_to, sizeof(link_to), "%s/link", dir);
@@ -229,9 +175,8 @@ START_TEST(replace_without_symlinks_refuses_a_path_through_one)
 	ck_assert_int_eq(me_replace_begin(&r, "prog", ME_REPLACE_NO_SYMLINKS, &err), -EPERM);
 	me_replace_end(&r);
 }
-END_TEST
 
-START_TEST(replace_refuses_what_is_not_to_be_replaced)
+TEST(replace_refuses_what_is_not_to_be_replaced)
 {
 	char name[300];
 
@@ -249,11 +194,10 @@ START_TEST(replace_refuses_what_is_not_to_be_replaced)
 	snprintf(name, sizeof(name), "%s/fifo", dir);
 	ck_assert_int_eq(mkfifo(name, 0600), 0);
 	refused(name, -EINVAL, "not a regular file");
-	holds(path, "old");
+	file_holds(path, "old");
 }
-END_TEST
 
-START_TEST(replace_refuses_immutable_files)
+TEST(replace_refuses_immutable_files)
 {
 	int fd = open(path, O_RDONLY), flags = 0, set;
 
@@ -267,7 +211,6 @@ START_TEST(replace_refuses_immutable_files)
 	ck_assert_int_eq(ioctl(fd, FS_IOC_SETFLAGS, &flags), 0);
 	close(fd);
 }
-END_TEST
 
 static void not_committed(struct me_replace *r, const char *text)
 {
@@ -276,8 +219,8 @@ static void not_committed(struct me_replace *r, const char *text)
 	ck_assert_int_eq(me_replace_commit(r, NULL, &err), -EBUSY);
 	ck_assert_msg(strstr(err.msg, "changed this file meanwhile") != NULL, "%s", err.msg);
 	me_replace_end(r);
-	holds(path, text);
-	ck_assert_int_eq(nr_files(), 1);
+	file_holds(path, text);
+	ck_assert_int_eq(nr_files_below(dir), 1);
 }
 
 /* Waits until the clock for file times, which advances in ticks, has changed. */
@@ -292,7 +235,7 @@ static void await_tick(void)
 	} while (now.tv_sec == before.tv_sec && now.tv_nsec == before.tv_nsec);
 }
 
-START_TEST(replace_keeps_what_others_changed_meanwhile)
+TEST(replace_keeps_what_others_changed_meanwhile)
 {
 	struct me_replace r;
 
@@ -312,12 +255,10 @@ START_TEST(replace_keeps_what_others_changed_meanwhile)
 	ck_assert_int_eq(chmod(path, 0700), 0);
 	not_committed(&r, "written");
 }
-END_TEST
 
-START_TEST(replace_is_done_by_one_at_a_time)
+TEST(replace_is_done_by_one_at_a_time)
 {
 	struct me_replace first, second;
-	struct mp_err err = {""};
 
 	begin(&first, path);
 	ck_assert_int_eq(me_replace_begin(&second, path, 0, &err), -EBUSY);
@@ -328,12 +269,11 @@ START_TEST(replace_is_done_by_one_at_a_time)
 	me_replace_end(&first);
 	begin(&second, path);
 	me_replace_end(&second);
-	holds(path, "new");
+	file_holds(path, "new");
 }
-END_TEST
 
 /* Removes what a kill between link and rename leaves, and nothing else. */
-START_TEST(replace_removes_what_a_kill_left)
+TEST(replace_removes_what_a_kill_left)
 {
 	char left[340], stranger[340];
 	struct me_replace r;
@@ -349,9 +289,8 @@ START_TEST(replace_removes_what_a_kill_left)
 	ck_assert_int_eq(access(left, F_OK), -1);
 	ck_assert_int_eq(access(stranger, F_OK), 0);
 }
-END_TEST
 
-START_TEST(replace_tells_of_a_limit_on_the_size_of_files)
+TEST(replace_tells_of_a_limit_on_the_size_of_files)
 {
 	struct rlimit before, limit;
 	struct me_replace r;
@@ -364,15 +303,13 @@ START_TEST(replace_tells_of_a_limit_on_the_size_of_files)
 	ck_assert_int_eq(errno, EFBIG);
 	me_replace_end(&r);
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
-	holds(path, "old");
+	file_holds(path, "old");
 }
-END_TEST
 
 /* A file that is open for writing cannot be executed; once it has its name, it must not be. */
-START_TEST(replace_gives_a_file_that_can_run_at_once)
+TEST(replace_gives_a_file_that_can_run_at_once)
 {
 	struct me_replace r;
-	struct mp_err err = {""};
 	char buf[4096];
 	ssize_t n;
 	int in = open("/bin/true", O_RDONLY), status;
@@ -394,29 +331,3 @@ START_TEST(replace_gives_a_file_that_can_run_at_once)
 	ck_assert_int_eq(status, 0);
 	me_replace_end(&r);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("replace");
-	TCase *tc = tcase_create("replace");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, replace_puts_a_new_inode_there);
-	tcase_add_test(tc, replace_without_commit_leaves_everything);
-	tcase_add_test(tc, replace_without_symlinks_refuses_a_path_through_one);
-	tcase_add_test(tc, replace_sets_the_time_that_it_is_told);
-	tcase_add_test(tc, replace_follows_links_and_keeps_them);
-	tcase_add_test(tc, replace_refuses_other_names_unless_told);
-	tcase_add_test(tc, replace_refuses_what_is_not_to_be_replaced);
-	tcase_add_test(tc, replace_refuses_immutable_files);
-	tcase_add_test(tc, replace_keeps_what_others_changed_meanwhile);
-	tcase_add_test(tc, replace_is_done_by_one_at_a_time);
-	tcase_add_test(tc, replace_removes_what_a_kill_left);
-	tcase_add_test(tc, replace_tells_of_a_limit_on_the_size_of_files);
-	tcase_add_test(tc, replace_gives_a_file_that_can_run_at_once);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/edit_fixture.h"
 #include "tests/unit/verify_pair.h"
 
@@ -15,7 +13,9 @@
 	".size " name ", .-" name "\n"
 #define LINK "-nostdlib -pie -Wl,-e,start "
 
-START_TEST(bare_leaves_are_understood)
+FIXTURE(NULL, fixture_done);
+
+TEST_EACH(bare_leaves_are_understood, 17)
 {
 	static const struct {
 		const char *body; /* of h */
@@ -47,7 +47,6 @@ START_TEST(bare_leaves_are_understood)
 	char source[1024] = ".globl start\n" FUNC("start", " hlt\n")
 		FUNC("f", " mov $1, %eax\n ret\n") ".type h, @function\nh:\n";
 	const struct mp_func *func;
-	struct fixture f;
 
 	strcat(source, cases[_i].body);
 	strcat(source, ".size h, .-h\n.balign 16\n" FUNC("g", " ret\n"));
@@ -57,9 +56,7 @@ START_TEST(bare_leaves_are_understood)
 	ck_assert(func->flags & MP_FUNC_BARE);
 	ck_assert_msg((func->problem == MP_PROBLEM_NONE) == cases[_i].good, "%s: %s",
 		      cases[_i].body, mp_problem_name(func->problem));
-	fixture_free(&f);
 }
-END_TEST
 
 static const struct mp_symbol *symbol_of(const struct mp_elf *elf, const char *name)
 {
@@ -81,10 +78,10 @@ static uint32_t nr_pieces_of(const struct pair *p, const char *name)
 }
 
 /* With and without relocations, in several orders: there are copies, but no FDE covers them. */
-START_TEST(bare_copies_have_no_unwind_information)
+TEST_EACH(bare_copies_have_no_unwind_information, 4)
 {
 	const struct mp_symbol *leaf;
-	struct pair p;
+	AUTO(pair_free) struct pair p = {0};
 
 	pair_build_as_it_is(&p,
 			    _i & 1 ? "gcc " LINK "-Wl,--emit-relocs tests/data/bare.S"
@@ -103,19 +100,16 @@ START_TEST(bare_copies_have_no_unwind_information)
 			covered |= at - p.good->fdes[k].start < p.good->fdes[k].size;
 		ck_assert_int_eq(covered, !bare);
 	}
-	pair_free(&p);
 }
-END_TEST
 
 /* The leaf's symbol overlaps the next function: nothing says where the leaf ends. */
-START_TEST(verify_wants_a_symbol_that_overlaps_nothing)
+TEST(verify_wants_a_symbol_that_overlaps_nothing)
 {
 	const struct mp_symbol *leaf;
 	struct mp_elf *original;
-	struct mp_err err = {""};
 	const Elf64_Shdr *sections;
-	uint8_t *bytes;
-	struct pair p;
+	AUTO_FREE uint8_t *bytes = NULL;
+	AUTO(pair_free) struct pair p = {0};
 	int rc;
 
 	pair_build_as_it_is(&p, "gcc " LINK "tests/data/bare.S", 2);
@@ -142,21 +136,4 @@ START_TEST(verify_wants_a_symbol_that_overlaps_nothing)
 			      strstr(err.msg, "function"),
 		      "%s", err.msg);
 	mp_elf_close(original);
-	free(bytes);
-	pair_free(&p);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("bare");
-	TCase *t = tcase_create("bare");
-
-	tcase_add_loop_test(t, bare_leaves_are_understood, 0, 17);
-	tcase_add_loop_test(t, bare_copies_have_no_unwind_information, 0, 4);
-	tcase_add_test(t, verify_wants_a_symbol_that_overlaps_nothing);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,9 +5,6 @@
  */
 #include "editor/unwind/cfi_put.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "tests/unit/suite.h"
 
 /* def_cfa rsp + 8; rip at cfa - 8 */
@@ -64,7 +61,9 @@ static void teardown(void)
 	mp_cfi_table_fini(&table);
 }
 
-START_TEST(cfi_follows_a_prologue_and_an_early_return)
+FIXTURE(setup, teardown);
+
+TEST(cfi_follows_a_prologue_and_an_early_return)
 {
 	/* push rbx at 1; remember; pop at 0x40; ret; restore at 0x42 */
 	ck_assert_int_eq(
@@ -79,9 +78,8 @@ START_TEST(cfi_follows_a_prologue_and_an_early_return)
 	ck_assert(!memcmp(row_at(0x42), row_at(1), sizeof(struct mp_cfi_row)));
 	ck_assert_uint_eq(table.nr, 4);
 }
-END_TEST
 
-START_TEST(cfi_args_size_is_no_part_of_the_remembered_state)
+TEST(cfi_args_size_is_no_part_of_the_remembered_state)
 {
 	rules.for_walking = true;
 	ck_assert_int_eq(EXPAND(0x0a, 0x41, 0x2e, 32, 0x0e, 48, 0x41, 0x0b), 0);
@@ -92,10 +90,9 @@ START_TEST(cfi_args_size_is_no_part_of_the_remembered_state)
 	rules.for_walking = false;
 	ck_assert_int_eq(EXPAND(0x0a, 0x41, 0x2e, 32, 0x0e, 48, 0x41, 0x2e, 0, 0x0b), 0);
 }
-END_TEST
 
 /* A copy's row would mean something else to some of them. */
-START_TEST(cfi_refuses_what_unwinders_read_differently)
+TEST(cfi_refuses_what_unwinders_read_differently)
 {
 	ck_assert_int_eq(EXPAND(0x0a, 0x41, 0x2e, 32, 0x0e, 48, 0x41, 0x0b), -EOPNOTSUPP);
 	ck_assert_int_eq(EXPAND(0x0d, 0), -EOPNOTSUPP);	 /* LLVM takes register 0 for none */
@@ -103,9 +100,8 @@ START_TEST(cfi_refuses_what_unwinders_read_differently)
 	ck_assert_int_eq(EXPAND(0xd0), -EOPNOTSUPP); /* restore of a register that the CIE saves */
 	ck_assert_int_eq(EXPAND(0x2f, 3, 2), -EOPNOTSUPP);
 }
-END_TEST
 
-START_TEST(cfi_reads_addresses_relative_to_their_place)
+TEST(cfi_reads_addresses_relative_to_their_place)
 {
 	/* set_loc at 0x5000: the operand at 0x5001 leads to 0x1020 */
 	uint32_t rel = 0x1020 - 0x5001;
@@ -116,9 +112,8 @@ START_TEST(cfi_reads_addresses_relative_to_their_place)
 	ck_assert_int_eq(cfa_at(0x1f)->off, 8);
 	ck_assert_int_eq(cfa_at(0x20)->off, 24);
 }
-END_TEST
 
-START_TEST(cfi_refuses_what_is_not_understood_in_full)
+TEST(cfi_refuses_what_is_not_understood_in_full)
 {
 	static const struct {
 		uint8_t bytes[8], size;
@@ -142,11 +137,10 @@ START_TEST(cfi_refuses_what_is_not_understood_in_full)
 	/* A valid program of this kind. */
 	ck_assert_int_eq(EXPAND(0x0f, 2, 0x77, 8), 0);
 }
-END_TEST
 
-START_TEST(cfi_a_row_written_is_the_row_read)
+TEST(cfi_a_row_written_is_the_row_read)
 {
-	struct me_bytes out = {0};
+	AUTO(me_bytes_fini) struct me_bytes out = {0};
 	struct mp_cfi_row want;
 	/* every kind of rule; factored offsets of both signs */
 	static const uint8_t program[] = {
@@ -182,17 +176,15 @@ START_TEST(cfi_a_row_written_is_the_row_read)
 		ck_assert(!memcmp(row_at(0x31f), &want, sizeof(want)));
 		ck_assert(!memcmp(row_at(0x320), &from, sizeof(from)));
 	}
-	me_bytes_fini(&out);
 }
-END_TEST
 
-START_TEST(cfi_advances_over_every_distance)
+TEST(cfi_advances_over_every_distance)
 {
 	static const uint64_t deltas[] = {1, 0x3f, 0x40, 0xff, 0x100, 0xffff, 0x10000, 0x12345678};
 
 	for (size_t i = 0; i < sizeof(deltas) / sizeof(deltas[0]); i++) {
 		struct mp_eh_fde fde = {.size = UINT32_MAX};
-		struct me_bytes out = {0};
+		AUTO(me_bytes_fini) struct me_bytes out = {0};
 
 		me_cfi_put_advance(&out, deltas[i]);
 		me_bytes_u8(&out, 0x0e);
@@ -202,12 +194,10 @@ START_TEST(cfi_advances_over_every_distance)
 		ck_assert_int_eq(mp_cfi_expand(&rules, &cie, &fde, &table), 0);
 		ck_assert_int_eq(cfa_at(deltas[i] - 1)->off, 8);
 		ck_assert_int_eq(cfa_at(deltas[i])->off, 64);
-		me_bytes_fini(&out);
 	}
 }
-END_TEST
 
-START_TEST(cfi_trims_padding_but_no_operand)
+TEST(cfi_trims_padding_but_no_operand)
 {
 	static const uint8_t padded[] = {0x41, 0x0e, 16, 0, 0, 0}, zero[] = {0x41, 0x2e, 0, 0, 0},
 			     loc[] = {0x01, 1, 0, 0, 0}, unknown[] = {0x3f, 0, 0};
@@ -220,24 +210,3 @@ START_TEST(cfi_trims_padding_but_no_operand)
 	ck_assert(set_loc);
 	ck_assert_uint_eq(me_cfi_program_end(&cie, unknown, sizeof(unknown), &set_loc), 3);
 }
-END_TEST
-
-static Suite *cfi_suite(void)
-{
-	Suite *suite = suite_create("cfi");
-	TCase *tc = tcase_create("cfi");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, cfi_follows_a_prologue_and_an_early_return);
-	tcase_add_test(tc, cfi_args_size_is_no_part_of_the_remembered_state);
-	tcase_add_test(tc, cfi_refuses_what_unwinders_read_differently);
-	tcase_add_test(tc, cfi_reads_addresses_relative_to_their_place);
-	tcase_add_test(tc, cfi_refuses_what_is_not_understood_in_full);
-	tcase_add_test(tc, cfi_a_row_written_is_the_row_read);
-	tcase_add_test(tc, cfi_advances_over_every_distance);
-	tcase_add_test(tc, cfi_trims_padding_but_no_operand);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(cfi_suite)

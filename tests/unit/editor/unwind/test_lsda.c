@@ -2,10 +2,6 @@
 /* test_lsda - hand-written exception tables: refusals, and landing pads that are far apart. */
 #include "editor/unwind/lsda.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "libprof/elf/eh.h"
 #include "tests/unit/suite.h"
 #include "tests/support/tiny_elf.h"
@@ -19,12 +15,8 @@ static struct me_lsda lsda;
 static const char *read_as(uint16_t type, const void *table, size_t size, struct mp_elf **keep,
 			   uint8_t **bytes)
 {
-	struct tiny_section sec = {.name = ".gcc_except_table",
-				   .type = SHT_PROGBITS,
-				   .flags = SHF_ALLOC,
-				   .vaddr = AT,
-				   .data = table,
-				   .size = size};
+	struct tiny_section sec = {
+		".gcc_except_table", SHT_PROGBITS, SHF_ALLOC, AT, table, size, 0, 0, 0};
 	const char *why = NULL;
 	size_t elf_size;
 
@@ -38,11 +30,10 @@ static const char *read_as(uint16_t type, const void *table, size_t size, struct
 static const char *answer(uint16_t type, const void *table, size_t size)
 {
 	struct mp_elf *elf;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	const char *why = read_as(type, table, size, &elf, &bytes);
 
 	mp_elf_close(elf);
-	free(bytes);
 	return why;
 }
 
@@ -54,7 +45,9 @@ static void teardown(void)
 	me_lsda_fini(&lsda);
 }
 
-START_TEST(lsda_reads_cleanups_and_gaps)
+FIXTURE(NULL, teardown);
+
+TEST(lsda_reads_cleanups_and_gaps)
 {
 	ck_assert_ptr_null(ANSWER(ET_DYN, 0xff, 0xff, 1, 8, 0, 4, 0, 0, 8, 2, 0x20, 0));
 	ck_assert_uint_eq(lsda.nr_sites, 2);
@@ -65,9 +58,8 @@ START_TEST(lsda_reads_cleanups_and_gaps)
 	ck_assert_uint_eq(me_lsda_site_at(&lsda, START + 5), 1);
 	ck_assert_uint_eq(me_lsda_site_at(&lsda, START + 10), 2);
 }
-END_TEST
 
-START_TEST(lsda_refuses_what_it_cannot_carry_over)
+TEST(lsda_refuses_what_it_cannot_carry_over)
 {
 	/* sites out of order; outside of the function; truncated */
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0xff, 1, 8, 8, 4, 0, 0, 0, 2, 0, 0));
@@ -85,9 +77,8 @@ START_TEST(lsda_refuses_what_it_cannot_carry_over)
 	/* a specification without end */
 	ck_assert_ptr_nonnull(ANSWER(ET_DYN, 0xff, 0x9b, 8, 1, 4, 0, 4, 8, 1, 0x7f, 0, 1, 1));
 }
-END_TEST
 
-START_TEST(lsda_refuses_absolute_types_where_the_loader_moves_the_file)
+TEST(lsda_refuses_absolute_types_where_the_loader_moves_the_file)
 {
 	static const uint8_t table[] = {0xff, 0x03, 12, 1, 4,	 0,    4, 8, 1,
 					1,    0,    0,	0, 0x34, 0x12, 0, 0};
@@ -97,9 +88,8 @@ START_TEST(lsda_refuses_absolute_types_where_the_loader_moves_the_file)
 	ck_assert_ptr_null(answer(ET_EXEC, table, sizeof(table)));
 	ck_assert_uint_eq(lsda.nr_types, 1);
 }
-END_TEST
 
-START_TEST(lsda_keeps_pads_below_and_far_above)
+TEST(lsda_keeps_pads_below_and_far_above)
 {
 	/* catches type 1 (pc-relative), and has a specification of types 1 and 2 */
 	static const uint8_t table[] = {0xff, 0x9b, 21,	  1,	4, 0, 0x10, 8,	  1, /* one site */
@@ -114,7 +104,7 @@ START_TEST(lsda_keeps_pads_below_and_far_above)
 	};
 	struct me_lsda again = {0};
 	const char *why;
-	struct me_bytes out = {0};
+	AUTO(me_bytes_fini) struct me_bytes out = {0};
 	int32_t base;
 	struct tiny_section sec = {.name = "x", .type = SHT_PROGBITS, .flags = SHF_ALLOC};
 	struct mp_elf *elf, *old;
@@ -176,26 +166,8 @@ START_TEST(lsda_keeps_pads_below_and_far_above)
 	/* Out of reach of 32 bits. */
 	ck_assert(!me_lsda_put(&out, 5ull << 32, &lsda, sites, 3, 0x700000));
 	me_lsda_fini(&again);
-	me_bytes_fini(&out);
 	mp_elf_close(elf);
 	mp_elf_close(old);
 	free(bytes);
 	free(old_bytes);
 }
-END_TEST
-
-static Suite *lsda_suite(void)
-{
-	Suite *suite = suite_create("lsda");
-	TCase *tc = tcase_create("lsda");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_add_test(tc, lsda_reads_cleanups_and_gaps);
-	tcase_add_test(tc, lsda_refuses_what_it_cannot_carry_over);
-	tcase_add_test(tc, lsda_refuses_absolute_types_where_the_loader_moves_the_file);
-	tcase_add_test(tc, lsda_keeps_pads_below_and_far_above);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(lsda_suite)

@@ -7,10 +7,6 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "editor/unwind/cfi_put.h"
 #include "editor/unwind/lsda.h"
@@ -296,7 +292,6 @@ static void place(struct fixture *f)
 
 static bool setup(struct fixture *f, const char *flags, uint32_t one_of)
 {
-	struct mp_err err = {{0}};
 	int ret;
 
 	memset(f, 0, sizeof(*f));
@@ -330,18 +325,12 @@ static uint8_t *new_elf(const struct fixture *f, size_t *size)
 {
 	uint64_t base = NEW_BASE + 0x1000000;
 	struct tiny_section sections[] = {
-		{.name = ".gcc_except_table.morph",
-		 .vaddr = base + f->out.lsda_off,
-		 .data = f->out.bytes + f->out.lsda_off,
-		 .size = f->out.lsda_size},
-		{.name = ".eh_frame",
-		 .vaddr = base + f->out.eh_frame_off,
-		 .data = f->out.bytes + f->out.eh_frame_off,
-		 .size = f->out.eh_frame_size},
-		{.name = ".eh_frame_hdr",
-		 .vaddr = base + f->out.hdr_off,
-		 .data = f->out.bytes + f->out.hdr_off,
-		 .size = f->out.hdr_size},
+		{".gcc_except_table.morph", 0, 0, base + f->out.lsda_off,
+		 f->out.bytes + f->out.lsda_off, f->out.lsda_size, 0, 0, 0},
+		{".eh_frame", 0, 0, base + f->out.eh_frame_off, f->out.bytes + f->out.eh_frame_off,
+		 f->out.eh_frame_size, 0, 0, 0},
+		{".eh_frame_hdr", 0, 0, base + f->out.hdr_off, f->out.bytes + f->out.hdr_off,
+		 f->out.hdr_size, 0, 0, 0},
 	};
 	Elf64_Phdr phdr = {.p_type = PT_GNU_EH_FRAME,
 			   .p_flags = PF_R,
@@ -472,29 +461,25 @@ static void check_rows(const char *flags, uint32_t one_of)
 	teardown(&f);
 }
 
-START_TEST(unwind_gives_each_copied_instruction_its_row_pie)
+TEST(unwind_gives_each_copied_instruction_its_row_pie)
 {
 	check_rows("-O2 -fpie -pie", 1);
 }
-END_TEST
 
-START_TEST(unwind_gives_each_copied_instruction_its_row_fixed_address)
+TEST(unwind_gives_each_copied_instruction_its_row_fixed_address)
 {
 	check_rows("-O2 -fno-pie -no-pie", 1);
 }
-END_TEST
 
-START_TEST(unwind_gives_each_copied_instruction_its_row_frame_pointer)
+TEST(unwind_gives_each_copied_instruction_its_row_frame_pointer)
 {
 	check_rows("-O1 -fno-omit-frame-pointer -fpie -pie -mavx -mstackrealign", 1);
 }
-END_TEST
 
-START_TEST(unwind_gives_each_copied_instruction_its_row_static)
+TEST(unwind_gives_each_copied_instruction_its_row_static)
 {
 	check_rows("-Os -fno-pie -no-pie -static", 40);
 }
-END_TEST
 
 /* ---- rows by libprof's reader: libdw ignores args_size -------------------------------------- */
 
@@ -510,8 +495,8 @@ static const struct mp_fde *find_fde(const struct mp_elf *elf, uint64_t vaddr)
 static uint64_t args_size_at(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_fde *fde = find_fde(elf, vaddr);
-	struct mp_cfi_table table = {0};
-	struct mp_cfi_rules rules;
+	AUTO(mp_cfi_table_fini) struct mp_cfi_table table = {0};
+	AUTO(mp_cfi_rules_fini) struct mp_cfi_rules rules = {0};
 	struct mp_eh_cie cie;
 	struct mp_eh_fde full;
 	uint64_t size;
@@ -521,12 +506,10 @@ static uint64_t args_size_at(const struct mp_elf *elf, uint64_t vaddr)
 	ck_assert_int_eq(mp_eh_read_fde(elf, fde->fde_vaddr, &cie, &full), 0);
 	ck_assert_int_eq(mp_cfi_expand(&rules, &cie, &full, &table), 0);
 	size = table.lines[mp_cfi_line_at(&table, vaddr - full.start)].row.args_size;
-	mp_cfi_table_fini(&table);
-	mp_cfi_rules_fini(&rules);
 	return size;
 }
 
-START_TEST(unwind_keeps_the_size_of_pushed_arguments)
+TEST(unwind_keeps_the_size_of_pushed_arguments)
 {
 	struct mp_elf *elf;
 	struct fixture f;
@@ -552,7 +535,6 @@ START_TEST(unwind_keeps_the_size_of_pushed_arguments)
 	free(bytes);
 	teardown(&f);
 }
-END_TEST
 
 /* ---- exception tables, by a separate reader ------------------------------------------------- */
 
@@ -694,21 +676,19 @@ static void check_handlers(const char *flags)
 	teardown(&f);
 }
 
-START_TEST(unwind_finds_the_same_handlers_pie)
+TEST(unwind_finds_the_same_handlers_pie)
 {
 	check_handlers("-O2 -fpie -pie");
 }
-END_TEST
 
-START_TEST(unwind_finds_the_same_handlers_fixed_address)
+TEST(unwind_finds_the_same_handlers_fixed_address)
 {
 	check_handlers("-O2 -fno-pie -no-pie");
 }
-END_TEST
 
 /* ---- what is refused ------------------------------------------------------------------------ */
 
-START_TEST(unwind_refuses_an_unknown_personality)
+TEST(unwind_refuses_an_unknown_personality)
 {
 	struct fixture f;
 	uint32_t nr = 0;
@@ -726,11 +706,9 @@ START_TEST(unwind_refuses_an_unknown_personality)
 	ck_assert_uint_gt(nr, 4);
 	teardown(&f);
 }
-END_TEST
 
-START_TEST(unwind_refuses_overlapping_copies)
+TEST(unwind_refuses_overlapping_copies)
 {
-	struct mp_err err = {{0}};
 	struct me_unwind out;
 	struct fixture f;
 
@@ -743,11 +721,9 @@ START_TEST(unwind_refuses_overlapping_copies)
 	ck_assert_ptr_nonnull(strstr(err.msg, "overlap"));
 	teardown(&f);
 }
-END_TEST
 
-START_TEST(unwind_refuses_what_is_out_of_reach)
+TEST(unwind_refuses_what_is_out_of_reach)
 {
-	struct mp_err err = {{0}};
 	struct me_unwind out;
 	struct fixture f;
 
@@ -758,9 +734,8 @@ START_TEST(unwind_refuses_what_is_out_of_reach)
 	ck_assert_ptr_nonnull(strstr(err.msg, "reach"));
 	teardown(&f);
 }
-END_TEST
 
-START_TEST(unwind_size_does_not_depend_on_the_base)
+TEST(unwind_size_does_not_depend_on_the_base)
 {
 	struct me_unwind out;
 	struct fixture f;
@@ -775,26 +750,3 @@ START_TEST(unwind_size_does_not_depend_on_the_base)
 	free(out.bytes);
 	teardown(&f);
 }
-END_TEST
-
-static Suite *unwind_suite(void)
-{
-	Suite *suite = suite_create("unwind");
-	TCase *tc = tcase_create("unwind");
-
-	tcase_add_test(tc, unwind_gives_each_copied_instruction_its_row_pie);
-	tcase_add_test(tc, unwind_gives_each_copied_instruction_its_row_fixed_address);
-	tcase_add_test(tc, unwind_gives_each_copied_instruction_its_row_frame_pointer);
-	tcase_add_test(tc, unwind_gives_each_copied_instruction_its_row_static);
-	tcase_add_test(tc, unwind_keeps_the_size_of_pushed_arguments);
-	tcase_add_test(tc, unwind_finds_the_same_handlers_pie);
-	tcase_add_test(tc, unwind_finds_the_same_handlers_fixed_address);
-	tcase_add_test(tc, unwind_refuses_an_unknown_personality);
-	tcase_add_test(tc, unwind_refuses_overlapping_copies);
-	tcase_add_test(tc, unwind_refuses_what_is_out_of_reach);
-	tcase_add_test(tc, unwind_size_does_not_depend_on_the_base);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(unwind_suite)

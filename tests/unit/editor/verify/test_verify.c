@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/verify_pair.h"
 
 #define CONTROL	   "gcc -O2 -g tests/data/control.c"
@@ -54,7 +52,7 @@ static void add32(uint8_t *field, int32_t by)
 	memcpy(field, &v, 4);
 }
 
-START_TEST(verify_accepts_outputs_of_every_link_variant)
+TEST_EACH(verify_accepts_outputs_of_every_link_variant, 9)
 {
 	static const char *const commands[] = {
 		CONTROL " -no-pie -fno-pie",
@@ -76,9 +74,8 @@ START_TEST(verify_accepts_outputs_of_every_link_variant)
 	ck_assert_uint_gt(p.report.nr_patches, 0);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_tells_functions_of_one_name_apart)
+TEST(verify_tells_functions_of_one_name_apart)
 {
 	const struct mp_symbol *sym;
 	uint32_t nr = 0;
@@ -92,10 +89,9 @@ START_TEST(verify_tells_functions_of_one_name_apart)
 	ck_assert_uint_eq(nr, 3);
 	pair_free(&p);
 }
-END_TEST
 
 /* As in libmvec: a byte of the constant would be an operation elsewhere. */
-START_TEST(verify_reads_unwind_expressions)
+TEST(verify_reads_unwind_expressions)
 {
 	bool copied = false;
 	struct pair p;
@@ -106,9 +102,8 @@ START_TEST(verify_reads_unwind_expressions)
 	ck_assert(copied);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_flipped_branch)
+TEST(verify_refuses_flipped_branch)
 {
 	ZydisDecodedInstruction insn;
 	struct pair p;
@@ -130,9 +125,8 @@ START_TEST(verify_refuses_flipped_branch)
 	pair_refused(&p, "condition");
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_wrong_displacement)
+TEST(verify_refuses_wrong_displacement)
 {
 	ZydisDecodedInstruction insn;
 	struct pair p;
@@ -156,9 +150,8 @@ START_TEST(verify_refuses_wrong_displacement)
 	pair_refused(&p, "operand names");
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_clobbered_byte_in_copy_old_code_or_data)
+TEST(verify_refuses_clobbered_byte_in_copy_old_code_or_data)
 {
 	ZydisDecodedInstruction insn;
 	const struct mp_section *sec;
@@ -187,7 +180,6 @@ START_TEST(verify_refuses_clobbered_byte_in_copy_old_code_or_data)
 	pair_refused(&p, "data changed");
 	pair_free(&p);
 }
-END_TEST
 
 /* Return: the length field of the new FDE that covers @vaddr. */
 static uint8_t *new_fde(struct pair *p, uint64_t vaddr, struct mp_fde *fde)
@@ -201,7 +193,7 @@ static uint8_t *new_fde(struct pair *p, uint64_t vaddr, struct mp_fde *fde)
 	return NULL;
 }
 
-START_TEST(verify_refuses_missing_or_wrong_unwind_row)
+TEST(verify_refuses_missing_or_wrong_unwind_row)
 {
 	const struct mp_map_piece *piece;
 	struct mp_fde fde;
@@ -249,7 +241,6 @@ START_TEST(verify_refuses_missing_or_wrong_unwind_row)
 	ck_assert_uint_gt(nr, 3);
 	pair_free(&p);
 }
-END_TEST
 
 /* Return: a piece whose original is patched and has at least @room bytes. */
 static const struct mp_map_piece *patched(struct pair *p, uint32_t room)
@@ -266,7 +257,7 @@ static const struct mp_map_piece *patched(struct pair *p, uint32_t room)
 	return NULL;
 }
 
-START_TEST(verify_refuses_patch_moved_by_one)
+TEST(verify_refuses_patch_moved_by_one)
 {
 	const struct mp_map_piece *piece;
 	struct pair p;
@@ -285,9 +276,8 @@ START_TEST(verify_refuses_patch_moved_by_one)
 	pair_refused(&p, "code changed");
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_patch_beyond_its_block_or_over_a_target)
+TEST(verify_refuses_patch_beyond_its_block_or_over_a_target)
 {
 	const uint8_t *old;
 	struct pair p;
@@ -313,9 +303,8 @@ START_TEST(verify_refuses_patch_beyond_its_block_or_over_a_target)
 	ck_assert_uint_gt(nr, 0);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_table_entry_to_a_wrong_block)
+TEST(verify_refuses_table_entry_to_a_wrong_block)
 {
 	const struct mp_section *sec;
 	struct pair p;
@@ -343,9 +332,8 @@ START_TEST(verify_refuses_table_entry_to_a_wrong_block)
 	ck_assert_uint_gt(nr, 5);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_changed_landing_pad_or_type)
+TEST(verify_refuses_changed_landing_pad_or_type)
 {
 	const struct mp_section *sec;
 	struct pair p;
@@ -367,9 +355,8 @@ START_TEST(verify_refuses_changed_landing_pad_or_type)
 		      (unsigned long long)sec->size);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_changed_program_headers)
+TEST(verify_refuses_changed_program_headers)
 {
 	Elf64_Phdr *ph;
 	struct pair p;
@@ -393,9 +380,8 @@ START_TEST(verify_refuses_changed_program_headers)
 	}
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_truncated_output)
+TEST(verify_refuses_truncated_output)
 {
 	struct mp_err err;
 	struct pair p;
@@ -406,9 +392,8 @@ START_TEST(verify_refuses_truncated_output)
 	ck_assert_int_ne(pair_verify(&p, p.size - 1, &err), 0);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_map_of_another_original)
+TEST(verify_refuses_map_of_another_original)
 {
 	struct pair a, b;
 	struct mp_err err;
@@ -420,7 +405,6 @@ START_TEST(verify_refuses_map_of_another_original)
 	pair_free(&a);
 	pair_free(&b);
 }
-END_TEST
 
 static bool in_build_id(const struct pair *p, uint64_t off)
 {
@@ -430,7 +414,7 @@ static bool in_build_id(const struct pair *p, uint64_t off)
 }
 
 /* No byte of the original, and no byte of a copy, may change. */
-START_TEST(verify_refuses_every_single_changed_byte)
+TEST(verify_refuses_every_single_changed_byte)
 {
 	uint64_t end = 0, accepted = 0, tried = 0;
 	unsigned int rng = 1;
@@ -468,30 +452,3 @@ START_TEST(verify_refuses_every_single_changed_byte)
 	ck_assert_uint_eq(accepted, 0);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *verify_suite(void)
-{
-	Suite *suite = suite_create("verify");
-	TCase *tc = tcase_create("verify");
-
-	tcase_add_loop_test(tc, verify_accepts_outputs_of_every_link_variant, 0, 9);
-	tcase_add_test(tc, verify_tells_functions_of_one_name_apart);
-	tcase_add_test(tc, verify_reads_unwind_expressions);
-	tcase_add_test(tc, verify_refuses_flipped_branch);
-	tcase_add_test(tc, verify_refuses_wrong_displacement);
-	tcase_add_test(tc, verify_refuses_clobbered_byte_in_copy_old_code_or_data);
-	tcase_add_test(tc, verify_refuses_missing_or_wrong_unwind_row);
-	tcase_add_test(tc, verify_refuses_patch_moved_by_one);
-	tcase_add_test(tc, verify_refuses_patch_beyond_its_block_or_over_a_target);
-	tcase_add_test(tc, verify_refuses_table_entry_to_a_wrong_block);
-	tcase_add_test(tc, verify_refuses_changed_landing_pad_or_type);
-	tcase_add_test(tc, verify_refuses_changed_program_headers);
-	tcase_add_test(tc, verify_refuses_truncated_output);
-	tcase_add_test(tc, verify_refuses_map_of_another_original);
-	tcase_add_test(tc, verify_refuses_every_single_changed_byte);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_suite)

@@ -10,8 +10,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/base/runtime.h"
 #include "editor/unwind/lsda.h"
 #include "tests/unit/verify_pair.h"
@@ -350,63 +348,56 @@ static void refuse_every_bit(int variant)
 	pair_free(&p);
 }
 
-START_TEST(verify_refuses_every_flipped_bit)
+TIMEOUT(1200);
+
+TEST_EACH(verify_refuses_every_flipped_bit, 8)
 {
 	refuse_every_bit(_i);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_flipped_bit_of_what_lacks_calls)
+TEST_EACH(verify_refuses_every_flipped_bit_of_what_lacks_calls, 4)
 {
 	refuse_every_bit(512 | _i);
 }
-END_TEST
 
 /* Functions that use the stack in place of all calls of them */
-START_TEST(verify_refuses_every_flipped_bit_of_what_has_frames_in_place_of_calls)
+TEST_RANGE(verify_refuses_every_flipped_bit_of_what_has_frames_in_place_of_calls, 2, 4)
 {
 	refuse_every_bit(1024 | _i);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_flipped_bit_of_a_counting_library)
+TEST(verify_refuses_every_flipped_bit_of_a_counting_library)
 {
 	refuse_every_bit(12);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_flipped_bit_of_what_counts_for_each_thread)
+TEST(verify_refuses_every_flipped_bit_of_what_counts_for_each_thread)
 {
 	refuse_every_bit(70);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_flipped_bit_of_what_has_two_versions)
+TEST(verify_refuses_every_flipped_bit_of_what_has_two_versions)
 {
 	refuse_every_bit(134);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_flipped_bit_of_what_samples_calls)
+TEST(verify_refuses_every_flipped_bit_of_what_samples_calls)
 {
 	refuse_every_bit(262);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_flipped_bit_of_what_keeps_path_numbers)
+TEST(verify_refuses_every_flipped_bit_of_what_keeps_path_numbers)
 {
 	refuse_every_bit(18);
 }
-END_TEST
 
-START_TEST(verify_refuses_every_flipped_bit_of_what_polls)
+TEST(verify_refuses_every_flipped_bit_of_what_polls)
 {
 	refuse_every_bit(50);
 }
-END_TEST
 
 /* Only one register is free: the code takes another one and restores it. */
-START_TEST(verify_refuses_every_flipped_bit_of_notes_that_keep_a_register)
+TEST(verify_refuses_every_flipped_bit_of_notes_that_keep_a_register)
 {
 	uint32_t nr = 0, passed = 0;
 	struct mp_err err;
@@ -432,10 +423,9 @@ START_TEST(verify_refuses_every_flipped_bit_of_notes_that_keep_a_register)
 	ck_assert_int_eq(pair_verify(&p, p.size, &err), 0);
 	pair_free(&p);
 }
-END_TEST
 
 /* A stub that sets another register contradicts the table. */
-START_TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
+TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
 {
 	uint32_t nr = 0;
 	struct pair p;
@@ -457,10 +447,9 @@ START_TEST(verify_refuses_a_stub_that_sets_a_register_in_use)
 	ck_assert_uint_gt(nr, 0);
 	pair_free(&p);
 }
-END_TEST
 
 /* Otherwise the poll would repeat as long as requests are left. */
-START_TEST(verify_refuses_a_poll_that_leads_to_what_polls)
+TEST(verify_refuses_a_poll_that_leads_to_what_polls)
 {
 	uint32_t nr = 0;
 	struct pair p;
@@ -491,10 +480,9 @@ START_TEST(verify_refuses_a_poll_that_leads_to_what_polls)
 	ck_assert_uint_gt(nr, 0);
 	pair_free(&p);
 }
-END_TEST
 
 /* decl left; js: a jump to the stub that samples calls of another function would blame that function. */
-START_TEST(verify_refuses_a_count_of_calls_that_leads_to_another_function_s_sample)
+TEST(verify_refuses_a_count_of_calls_that_leads_to_another_function_s_sample)
 {
 	uint64_t sample = 0, other = 0;
 	uint32_t nr = 0;
@@ -533,9 +521,8 @@ START_TEST(verify_refuses_a_count_of_calls_that_leads_to_another_function_s_samp
 	ck_assert_uint_gt(nr, 0);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_the_original_s_build_id)
+TEST_EACH(verify_refuses_the_original_s_build_id, 4)
 {
 	const struct mp_section *sec;
 	struct pair p;
@@ -547,34 +534,3 @@ START_TEST(verify_refuses_the_original_s_build_id)
 	pair_refused(&p, "build-id");
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *verify_bits_suite(void)
-{
-	Suite *suite = suite_create("verify_bits");
-	TCase *tc = tcase_create("verify_bits"), *inlined = tcase_create("inlined");
-
-	tcase_add_loop_test(tc, verify_refuses_every_flipped_bit, 0, 8);
-	tcase_add_loop_test(inlined, verify_refuses_every_flipped_bit_of_what_lacks_calls, 0, 4);
-	tcase_add_loop_test(inlined,
-			    verify_refuses_every_flipped_bit_of_what_has_frames_in_place_of_calls,
-			    2, 4);
-	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_a_counting_library);
-	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_counts_for_each_thread);
-	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_has_two_versions);
-	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_samples_calls);
-	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_keeps_path_numbers);
-	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_what_polls);
-	tcase_add_test(tc, verify_refuses_every_flipped_bit_of_notes_that_keep_a_register);
-	tcase_add_test(tc, verify_refuses_a_stub_that_sets_a_register_in_use);
-	tcase_add_test(tc, verify_refuses_a_poll_that_leads_to_what_polls);
-	tcase_add_test(tc, verify_refuses_a_count_of_calls_that_leads_to_another_function_s_sample);
-	tcase_add_loop_test(tc, verify_refuses_the_original_s_build_id, 0, 4);
-	tcase_set_timeout(tc, 1200);
-	tcase_set_timeout(inlined, 1200);
-	suite_add_tcase(suite, tc);
-	suite_add_tcase(suite, inlined);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_bits_suite)

@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/edit_fixture.h"
 #include "tests/unit/verify_pair.h"
 
@@ -21,7 +19,7 @@ static bool is_cloned(const struct mp_map *map, uint32_t i)
 	return false;
 }
 
-START_TEST(verify_refuses_every_changed_byte_of_a_clone)
+TEST(verify_refuses_every_changed_byte_of_a_clone)
 {
 	uint32_t nr_clones = 0, nr_bytes = 0;
 	struct pair p;
@@ -48,10 +46,9 @@ START_TEST(verify_refuses_every_changed_byte_of_a_clone)
 	ck_assert_uint_gt(nr_bytes, nr_clones);
 	pair_free(&p);
 }
-END_TEST
 
 /* The jump at the end of a copy is removed, so it falls into the wrong block. */
-START_TEST(verify_refuses_a_clone_that_falls_into_another_block)
+TEST(verify_refuses_a_clone_that_falls_into_another_block)
 {
 	struct pair p;
 	uint32_t nr = 0;
@@ -73,7 +70,6 @@ START_TEST(verify_refuses_a_clone_that_falls_into_another_block)
 	ck_assert_uint_gt(nr, 5);
 	pair_free(&p);
 }
-END_TEST
 
 static bool leads_to(const struct mp_map *map, uint64_t target, uint64_t old)
 {
@@ -84,7 +80,7 @@ static bool leads_to(const struct mp_map *map, uint64_t target, uint64_t old)
 }
 
 /* A jump may lead to any copy of its target, but not to another block. */
-START_TEST(verify_takes_a_jump_to_any_copy_of_its_target)
+TEST(verify_takes_a_jump_to_any_copy_of_its_target)
 {
 	uint32_t nr_accepted = 0, nr_refused = 0;
 	struct pair p;
@@ -129,7 +125,6 @@ START_TEST(verify_takes_a_jump_to_any_copy_of_its_target)
 	ck_assert_uint_gt(nr_refused, 20);
 	pair_free(&p);
 }
-END_TEST
 
 /* Replaces the output's map by @map. Return: true if it fits. */
 static bool put_map(struct pair *p, const struct mp_map *map)
@@ -151,7 +146,7 @@ static bool put_map(struct pair *p, const struct mp_map *map)
 	return fits;
 }
 
-START_TEST(verify_refuses_a_map_that_is_wrong_about_a_clone)
+TEST(verify_refuses_a_map_that_is_wrong_about_a_clone)
 {
 	uint32_t nr[5] = {0};
 	struct mp_map map;
@@ -193,7 +188,6 @@ START_TEST(verify_refuses_a_map_that_is_wrong_about_a_clone)
 	free(map.pieces);
 	pair_free(&p);
 }
-END_TEST
 
 /* Return: index of the copy of a jump to itself; nr_pieces: there is none, or nothing stands right behind it. */
 static uint32_t find_endless(const struct pair *p)
@@ -212,7 +206,7 @@ static uint32_t find_endless(const struct pair *p)
 }
 
 /* An endless loop becomes a no-op with an empty copy behind it, which falls into the next block. */
-START_TEST(verify_refuses_an_endless_loop_without_code)
+TEST(verify_refuses_an_endless_loop_without_code)
 {
 	static const char program[] =
 		"sh -c 'for i in 1 2 3 4 5 6 7 8; do [ $i -gt %d ] || echo \"int f$i(void) { return $i; }\"; "
@@ -243,10 +237,9 @@ START_TEST(verify_refuses_an_endless_loop_without_code)
 	}
 	ck_assert_uint_gt(nr, 0);
 }
-END_TEST
 
 /* Each stub that ends in a jump leads to itself; or to the old place of its block, whose patch leads back. */
-START_TEST(verify_refuses_stubs_that_go_round)
+TEST(verify_refuses_stubs_that_go_round)
 {
 	uint32_t nr[2] = {0};
 	struct pair p;
@@ -283,7 +276,6 @@ START_TEST(verify_refuses_stubs_that_go_round)
 	ck_assert_uint_gt(nr[1], 0);
 	pair_free(&p);
 }
-END_TEST
 
 /* ---- addresses that a program sees ---------------------------------------------------------- */
 
@@ -343,7 +335,7 @@ static void plan_with_clone(struct fixture *f, uint32_t nr)
 	fixture_plan(f, "f", nr)->clone = true;
 }
 
-START_TEST(verify_refuses_a_pointer_to_a_function_with_two_copies_of_its_entry)
+TEST(verify_refuses_a_pointer_to_a_function_with_two_copies_of_its_entry)
 {
 	static const char *const pointers[] = {"", ".data\np: .quad f\n"};
 
@@ -361,9 +353,8 @@ START_TEST(verify_refuses_a_pointer_to_a_function_with_two_copies_of_its_entry)
 		emitted_free(&e);
 	}
 }
-END_TEST
 
-START_TEST(verify_refuses_words_of_one_label_that_lead_to_different_copies)
+TEST(verify_refuses_words_of_one_label_that_lead_to_different_copies)
 {
 	struct mp_err err = {""};
 	struct emitted e = {0};
@@ -398,23 +389,3 @@ START_TEST(verify_refuses_words_of_one_label_that_lead_to_different_copies)
 	ck_assert_msg(!emitted_verify(&e, &err), "%s", err.msg);
 	emitted_free(&e);
 }
-END_TEST
-
-static Suite *verify_clones_suite(void)
-{
-	Suite *suite = suite_create("verify_clones");
-	TCase *tc = tcase_create("verify_clones");
-
-	tcase_add_test(tc, verify_refuses_every_changed_byte_of_a_clone);
-	tcase_add_test(tc, verify_refuses_a_clone_that_falls_into_another_block);
-	tcase_add_test(tc, verify_takes_a_jump_to_any_copy_of_its_target);
-	tcase_add_test(tc, verify_refuses_a_map_that_is_wrong_about_a_clone);
-	tcase_add_test(tc, verify_refuses_an_endless_loop_without_code);
-	tcase_add_test(tc, verify_refuses_stubs_that_go_round);
-	tcase_add_test(tc, verify_refuses_a_pointer_to_a_function_with_two_copies_of_its_entry);
-	tcase_add_test(tc, verify_refuses_words_of_one_label_that_lead_to_different_copies);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_clones_suite)

@@ -29,7 +29,7 @@ static void fill(uint8_t *bytes, size_t size, uint32_t below)
 		bytes[i] = (uint8_t)(random_number() % (random_number() % 4 ? below : 256));
 }
 
-START_TEST(readers_skip_the_same_forms)
+TEST(readers_skip_the_same_forms)
 {
 	uint8_t bytes[300];
 	uint32_t nr = 0;
@@ -53,9 +53,8 @@ START_TEST(readers_skip_the_same_forms)
 		}
 	ck_assert_uint_ge(nr, 4 * 40);
 }
-END_TEST
 
-START_TEST(readers_read_the_same_numbers)
+TEST(readers_read_the_same_numbers)
 {
 	for (int i = 0; i < NR_TRIES; i++) {
 		uint8_t bytes[12];
@@ -75,7 +74,6 @@ START_TEST(readers_read_the_same_numbers)
 		ck_assert_int_eq(terse.bad, b.bad || (b.p - bytes > 1 && !b.p[-1]));
 	}
 }
-END_TEST
 
 static bool maker_indexed(const void *ctx, uint64_t index, struct me_addr *out)
 {
@@ -116,7 +114,7 @@ static uint32_t same_list(struct me_list_reader *a, struct vd_list *b)
 	}
 }
 
-START_TEST(readers_read_the_same_lists)
+TEST_EACH(readers_read_the_same_lists, 4)
 {
 	unsigned int version = _i < 2 ? 4 : 5;
 	bool locations = _i % 2;
@@ -142,9 +140,8 @@ START_TEST(readers_read_the_same_lists)
 	}
 	ck_assert_uint_ge(nr, NR_TRIES / 4);
 }
-END_TEST
 
-START_TEST(readers_read_the_same_lines)
+TEST(readers_read_the_same_lines)
 {
 	static const uint8_t head[] = {196, 0,	0, 0, 4, 0, 18, 0, 0, 0, 1, 1, 1, 0xfb,
 				       14,  13, 0, 1, 1, 1, 1,	0, 0, 0, 1, 0, 0, 1};
@@ -184,19 +181,3 @@ START_TEST(readers_read_the_same_lines)
 	}
 	ck_assert_uint_ge(nr, NR_TRIES);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("verify_dwarf");
-	TCase *tc = tcase_create("verify_dwarf");
-
-	tcase_add_test(tc, readers_skip_the_same_forms);
-	tcase_add_test(tc, readers_read_the_same_numbers);
-	tcase_add_loop_test(tc, readers_read_the_same_lists, 0, 4);
-	tcase_add_test(tc, readers_read_the_same_lines);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -64,7 +64,7 @@ static uint32_t find_branches(struct pair *p, uint64_t *at, uint32_t max)
 	return nr;
 }
 
-START_TEST(verify_refuses_swapped_targets_of_two_branches)
+TEST_EACH(verify_refuses_swapped_targets_of_two_branches, 4)
 {
 	uint32_t nr, tried = 0;
 	uint64_t at[256];
@@ -88,9 +88,8 @@ START_TEST(verify_refuses_swapped_targets_of_two_branches)
 	ck_assert_uint_gt(tried, 1);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_inverted_condition)
+TEST_EACH(verify_refuses_inverted_condition, 4)
 {
 	uint64_t at[256];
 	struct pair p;
@@ -105,7 +104,6 @@ START_TEST(verify_refuses_inverted_condition)
 	}
 	pair_free(&p);
 }
-END_TEST
 
 static bool is_patch(const struct pair *p, const struct mp_map_piece *piece)
 {
@@ -116,7 +114,7 @@ static bool is_patch(const struct pair *p, const struct mp_map_piece *piece)
 }
 
 /* Without a patch the old code still runs correctly. Half a patch is an error. */
-START_TEST(verify_takes_a_missing_patch_but_not_half_a_one)
+TEST_EACH(verify_takes_a_missing_patch_but_not_half_a_one, 4)
 {
 	uint32_t tried = 0;
 	struct pair p;
@@ -148,10 +146,9 @@ START_TEST(verify_takes_a_missing_patch_but_not_half_a_one)
 	ck_assert_uint_gt(tried, 3);
 	pair_free(&p);
 }
-END_TEST
 
 /* No jump may cover a label of the switch. */
-START_TEST(verify_refuses_patch_over_a_label_of_a_table)
+TEST_EACH(verify_refuses_patch_over_a_label_of_a_table, 4)
 {
 	uint32_t tried = 0;
 	struct pair p;
@@ -179,13 +176,12 @@ START_TEST(verify_refuses_patch_over_a_label_of_a_table)
 	ck_assert_uint_gt(tried, 40);
 	pair_free(&p);
 }
-END_TEST
 
 /*
  * Clang lets impossible cases of a switch lead to the function's end, behind its last instruction.
  * Such an entry may stand in a table, but must not change.
  */
-START_TEST(verify_refuses_another_target_of_an_impossible_case)
+TEST(verify_refuses_another_target_of_an_impossible_case)
 {
 	const struct mp_section *sec;
 	uint32_t tried = 0;
@@ -212,10 +208,9 @@ START_TEST(verify_refuses_another_target_of_an_impossible_case)
 	ck_assert_uint_gt(tried, 3);
 	pair_free(&p);
 }
-END_TEST
 
 /* An FDE and its entry in the search table agree with each other, but not with the code. */
-START_TEST(verify_refuses_shifted_fde)
+TEST_EACH(verify_refuses_shifted_fde, 4)
 {
 	const struct mp_section *hdr;
 	uint32_t tried = 0;
@@ -240,7 +235,6 @@ START_TEST(verify_refuses_shifted_fde)
 	ck_assert_uint_gt(tried, 10);
 	pair_free(&p);
 }
-END_TEST
 
 static uint64_t get_uleb(const uint8_t **p)
 {
@@ -287,7 +281,7 @@ static uint32_t drop_pads(struct pair *p, uint64_t vaddr)
 	return nr;
 }
 
-START_TEST(verify_refuses_dropped_landing_pad)
+TEST_EACH(verify_refuses_dropped_landing_pad, 4)
 {
 	uint32_t nr = 0;
 	struct pair p;
@@ -300,10 +294,9 @@ START_TEST(verify_refuses_dropped_landing_pad)
 	ck_assert_uint_gt(nr, 0);
 	pair_free(&p);
 }
-END_TEST
 
 /* The unwinder would dereference the pointers of an unwind table. */
-START_TEST(verify_refuses_indirect_pointers)
+TEST_EACH(verify_refuses_indirect_pointers, 4)
 {
 	const struct mp_section *sec;
 	uint32_t tried = 0;
@@ -329,7 +322,6 @@ START_TEST(verify_refuses_indirect_pointers)
 	ck_assert(refused(&p));
 	pair_free(&p);
 }
-END_TEST
 
 static uint64_t function_at(const struct pair *p, const char *name)
 {
@@ -361,7 +353,7 @@ static uint32_t point_to(struct pair *p, const char *section, uint64_t old, uint
 }
 
 /* Without relocations, data may hold the function's distance from any place. */
-START_TEST(verify_refuses_moved_pointers_without_relocations)
+TEST(verify_refuses_moved_pointers_without_relocations)
 {
 	uint64_t old, now = 0;
 	struct pair p;
@@ -376,10 +368,9 @@ START_TEST(verify_refuses_moved_pointers_without_relocations)
 	pair_refused(&p, "");
 	pair_free(&p);
 }
-END_TEST
 
 /* With fixed addresses, any number may be the function's address. */
-START_TEST(verify_refuses_moved_dynamic_symbols_of_fixed_addresses)
+TEST(verify_refuses_moved_dynamic_symbols_of_fixed_addresses)
 {
 	const struct mp_symbol *copy = NULL;
 	const struct mp_section *dynsym;
@@ -408,10 +399,9 @@ START_TEST(verify_refuses_moved_dynamic_symbols_of_fixed_addresses)
 	pair_refused(&p, "no copy of its function");
 	pair_free(&p);
 }
-END_TEST
 
 /* Each entry is looked at once, whatever there is of names and operands. */
-START_TEST(verify_refuses_changes_of_long_tables)
+TEST_EACH(verify_refuses_changes_of_long_tables, 2)
 {
 	static const char *const links[] = {"-Wl,--emit-relocs", ""};
 	const struct mp_section *sec;
@@ -429,10 +419,9 @@ START_TEST(verify_refuses_changes_of_long_tables)
 	pair_refused(&p, _i ? "table" : "is no copy of");
 	pair_free(&p);
 }
-END_TEST
 
 /* Data that is not loaded: names, strings, symbols, comments, and gaps. */
-START_TEST(verify_refuses_changes_of_what_is_not_loaded)
+TEST_EACH(verify_refuses_changes_of_what_is_not_loaded, 4)
 {
 	static const char *const names[] = {".comment", ".shstrtab", ".symtab", ".strtab"};
 	uint32_t tried = 0;
@@ -461,10 +450,9 @@ START_TEST(verify_refuses_changes_of_what_is_not_loaded)
 	}
 	pair_free(&p);
 }
-END_TEST
 
 /* In both files the program may write to its code. */
-START_TEST(verify_refuses_copies_of_code_in_writable_memory)
+TEST_EACH(verify_refuses_copies_of_code_in_writable_memory, 4)
 {
 	struct mp_elf *kept;
 	struct mp_err err;
@@ -493,7 +481,6 @@ START_TEST(verify_refuses_copies_of_code_in_writable_memory)
 	free(bytes);
 	pair_free(&p);
 }
-END_TEST
 
 static uint64_t symbol(const struct mp_elf *elf, const char *name)
 {
@@ -507,7 +494,7 @@ static uint64_t symbol(const struct mp_elf *elf, const char *name)
  * The operand that names the table's middle may be the end of a search. Counted from there, an offset
  * seems to lead to another block; the program counts from the table's start.
  */
-START_TEST(verify_refuses_offsets_counted_from_the_middle_of_a_table)
+TEST_EACH(verify_refuses_offsets_counted_from_the_middle_of_a_table, 2)
 {
 	uint64_t middle, to, now = 0;
 	uint32_t tried = 0;
@@ -530,10 +517,9 @@ START_TEST(verify_refuses_offsets_counted_from_the_middle_of_a_table)
 	ck_assert_uint_ge(tried, 3);
 	pair_free(&p);
 }
-END_TEST
 
 /* A program that changes a call's target may first read it. */
-START_TEST(verify_refuses_changed_call_in_writable_memory)
+TEST_EACH(verify_refuses_changed_call_in_writable_memory, 2)
 {
 	uint64_t call, plain, now = 0;
 	struct pair p;
@@ -551,10 +537,9 @@ START_TEST(verify_refuses_changed_call_in_writable_memory)
 	pair_refused(&p, "writable");
 	pair_free(&p);
 }
-END_TEST
 
 /* Bytes between two code segments are data, mostly tables. */
-START_TEST(verify_takes_data_between_segments_with_code_for_data)
+TEST(verify_takes_data_between_segments_with_code_for_data)
 {
 	struct pair p;
 
@@ -562,7 +547,6 @@ START_TEST(verify_takes_data_between_segments_with_code_for_data)
 	ck_assert_uint_gt(p.report.nr_table_entries, 100);
 	pair_free(&p);
 }
-END_TEST
 
 struct segment_use {
 	uint8_t mark; /* last byte of the nop behind the instruction */
@@ -586,7 +570,7 @@ static int change_segment(uint8_t *bytes, size_t size, const struct segment_use 
 }
 
 /* Counters per thread use %gs, so an original that uses it must not have them. */
-START_TEST(verify_refuses_counters_for_threads_where_the_original_uses_gs)
+TEST_EACH(verify_refuses_counters_for_threads_where_the_original_uses_gs, 5)
 {
 	static const struct segment_use uses[] = {
 		{0x11, 5, 0x2e, 0x65}, /* %cs:(%rsp), %gs:(%rsp) */
@@ -616,33 +600,3 @@ START_TEST(verify_refuses_counters_for_threads_where_the_original_uses_gs)
 	pair_free(&p);
 	free(original);
 }
-END_TEST
-
-static Suite *verify_forged_suite(void)
-{
-	Suite *suite = suite_create("verify_forged");
-	TCase *tc = tcase_create("verify_forged");
-
-	tcase_add_loop_test(tc, verify_refuses_swapped_targets_of_two_branches, 0, 4);
-	tcase_add_loop_test(tc, verify_refuses_inverted_condition, 0, 4);
-	tcase_add_loop_test(tc, verify_takes_a_missing_patch_but_not_half_a_one, 0, 4);
-	tcase_add_loop_test(tc, verify_refuses_patch_over_a_label_of_a_table, 0, 4);
-	tcase_add_test(tc, verify_refuses_another_target_of_an_impossible_case);
-	tcase_add_loop_test(tc, verify_refuses_shifted_fde, 0, 4);
-	tcase_add_loop_test(tc, verify_refuses_dropped_landing_pad, 0, 4);
-	tcase_add_loop_test(tc, verify_refuses_indirect_pointers, 0, 4);
-	tcase_add_loop_test(tc, verify_refuses_changes_of_long_tables, 0, 2);
-	tcase_add_test(tc, verify_refuses_moved_pointers_without_relocations);
-	tcase_add_test(tc, verify_refuses_moved_dynamic_symbols_of_fixed_addresses);
-	tcase_add_loop_test(tc, verify_refuses_changes_of_what_is_not_loaded, 0, 4);
-	tcase_add_loop_test(tc, verify_refuses_copies_of_code_in_writable_memory, 0, 4);
-	tcase_add_loop_test(tc, verify_refuses_offsets_counted_from_the_middle_of_a_table, 0, 2);
-	tcase_add_loop_test(tc, verify_refuses_changed_call_in_writable_memory, 0, 2);
-	tcase_add_loop_test(tc, verify_refuses_counters_for_threads_where_the_original_uses_gs, 0,
-			    5);
-	tcase_add_test(tc, verify_takes_data_between_segments_with_code_for_data);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_forged_suite)

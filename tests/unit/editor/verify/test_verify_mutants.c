@@ -9,10 +9,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "editor/base/mix.h"
 #include "editor/verify/verify.h"
 #include "tests/support/inlined/inlined_output.h"
@@ -136,7 +132,7 @@ static struct outcome try_all(struct inlined_mutant *m, const struct build *buil
 	return o;
 }
 
-START_TEST(verify_passes_no_other_program)
+TEST_EACH(verify_passes_no_other_program, NR_BUILDS)
 {
 	static const char *const names[NR_INLINED_CHANGES] = {
 		"bytes",      "no-ops", "exchanged", "copied", "branches",
@@ -164,16 +160,3 @@ START_TEST(verify_passes_no_other_program)
 	inlined_mutant_fini(&m);
 	inlined_output_fini(&x);
 }
-END_TEST
-
-static Suite *verify_mutants_suite(void)
-{
-	Suite *suite = suite_create("verify_mutants");
-	TCase *tc = tcase_create("verify_mutants");
-
-	tcase_add_loop_test(tc, verify_passes_no_other_program, 0, NR_BUILDS);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_mutants_suite)

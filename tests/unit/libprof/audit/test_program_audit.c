@@ -7,7 +7,6 @@
 #include "libprof/audit/program_audit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "tests/support/windows.h"
 #include "tests/unit/suite.h"
@@ -32,7 +31,7 @@ static const struct mp_audit_record second = {.pair = 9,
 					      .second = 1,
 					      .fate = MP_AUDIT_TIMED};
 
-START_TEST(pair_compares_times_of_a_round)
+TEST(pair_compares_times_of_a_round)
 {
 	struct mp_window_pairs *pairs = mp_window_pairs_new(4);
 	struct mp_audit_record a = second, b = first;
@@ -54,7 +53,6 @@ START_TEST(pair_compares_times_of_a_round)
 	ck_assert_double_eq_tol(pair.difference, log(80.0 / 100), 1e-12);
 	mp_window_pairs_free(pairs);
 }
-END_TEST
 
 /* Return: what became of the pair of @a and @b; MP_NR_PAIR_DROPS: it counts. */
 static int fate_of(struct mp_audit_record a, struct mp_audit_record b)
@@ -77,7 +75,7 @@ static int fate_of(struct mp_audit_record a, struct mp_audit_record b)
 	return fate;
 }
 
-START_TEST(pair_that_does_not_count_has_a_reason)
+TEST(pair_that_does_not_count_has_a_reason)
 {
 	struct mp_audit_record a = first, b = second;
 
@@ -101,9 +99,8 @@ START_TEST(pair_that_does_not_count_has_a_reason)
 	WITH(b, pair, 8, MP_PAIR_ALONE);
 #undef WITH
 }
-END_TEST
 
-START_TEST(pair_of_a_window_that_was_not_timed_needs_no_second)
+TEST(pair_of_a_window_that_was_not_timed_needs_no_second)
 {
 	struct mp_window_pairs *pairs = mp_window_pairs_new(4);
 	struct mp_audit_record a = first;
@@ -116,10 +113,9 @@ START_TEST(pair_of_a_window_that_was_not_timed_needs_no_second)
 	ck_assert_uint_eq(mp_window_pairs_drops(pairs, 1)[MP_PAIR_ALONE], 0);
 	mp_window_pairs_free(pairs);
 }
-END_TEST
 
 /* Any number of first windows without a second one takes no more memory, and each is counted. */
-START_TEST(pair_that_never_comes_is_counted)
+TEST(pair_that_never_comes_is_counted)
 {
 	struct mp_window_pairs *pairs = mp_window_pairs_new(4);
 	struct mp_audit_record a = first;
@@ -136,13 +132,12 @@ START_TEST(pair_that_never_comes_is_counted)
 	ck_assert_uint_eq(mp_window_pairs_foreign(pairs), 1);
 	mp_window_pairs_free(pairs);
 }
-END_TEST
 
 /*
  * Under the null hypothesis each pair is as likely to be swapped as not, whatever its times. So the
  * mean capital over all ways to swap is exactly 1, also where pairs are taken together.
  */
-START_TEST(effect_test_is_a_fair_game)
+TEST(effect_test_is_a_fair_game)
 {
 	enum {
 		N = 12
@@ -150,7 +145,7 @@ START_TEST(effect_test_is_a_fair_game)
 	double up = 0;
 
 	for (unsigned int swaps = 0; swaps < 1u << N; swaps++) {
-		struct mp_seq seq;
+		AUTO(mp_seq_fini) struct mp_seq seq = {0};
 
 		mp_seq_init(&seq, ALPHA);
 		mp_seq_enter(&seq);
@@ -164,11 +159,9 @@ START_TEST(effect_test_is_a_fair_game)
 				mp_seq_enter(&seq);
 		}
 		up += mp_seq_capital(&seq, seq.up) / (1u << N);
-		mp_seq_fini(&seq);
 	}
 	ck_assert_double_eq_tol(up, 1, 1e-9);
 }
-END_TEST
 
 /* Adds at most @nr_pairs pairs of one function. Return: its verdict. */
 static enum mp_audit_verdict run(struct mp_program_audit *audit, uint32_t function,
@@ -191,7 +184,7 @@ static enum mp_audit_verdict run(struct mp_program_audit *audit, uint32_t functi
 }
 
 /* 60 audits of 4 functions: at most 4 false ones, where at most 0.6 are expected. */
-START_TEST(audit_of_equal_versions_keeps_its_promise)
+TEST_EACH(audit_of_equal_versions_keeps_its_promise, ME_NR_NOISES)
 {
 	int nr_false = 0;
 
@@ -207,9 +200,8 @@ START_TEST(audit_of_equal_versions_keeps_its_promise)
 	}
 	ck_assert_int_le(nr_false, 4);
 }
-END_TEST
 
-START_TEST(audit_finds_five_per_cent_with_the_right_sign)
+TEST_EACH(audit_finds_five_per_cent_with_the_right_sign, ME_NR_NOISES)
 {
 	struct mp_program_audit *audit = mp_program_audit_new(16, ALPHA);
 	struct mp_audit_effect effect;
@@ -230,9 +222,8 @@ START_TEST(audit_finds_five_per_cent_with_the_right_sign)
 		ck_assert_int_eq(nr_held, 16);
 	mp_program_audit_free(audit);
 }
-END_TEST
 
-START_TEST(audit_leaves_decided_functions_alone)
+TEST(audit_leaves_decided_functions_alone)
 {
 	struct mp_program_audit *audit = mp_program_audit_new(2, ALPHA);
 	struct mp_audit_effect before, after;
@@ -259,13 +250,12 @@ START_TEST(audit_leaves_decided_functions_alone)
 	ck_assert(isinf(after.lowest) && isinf(after.highest));
 	mp_program_audit_free(audit);
 }
-END_TEST
 
 /*
  * Two timing points: most pairs come from the one where B is slower, but nearly all of the time
  * from the other one. Time decides.
  */
-START_TEST(audit_weighs_timing_points_by_their_time)
+TEST(audit_weighs_timing_points_by_their_time)
 {
 	struct mp_program_audit *audit = mp_program_audit_new(1, ALPHA);
 	struct mp_audit_effect effect;
@@ -291,10 +281,9 @@ START_TEST(audit_weighs_timing_points_by_their_time)
 	ck_assert_uint_eq(effect.points[0].pairs + effect.points[1].pairs, effect.pairs);
 	mp_program_audit_free(audit);
 }
-END_TEST
 
 /* Numbers of any size, from a file that anybody may have made. */
-START_TEST(audit_survives_any_record)
+TEST(audit_survives_any_record)
 {
 	struct mp_program_audit *audit = mp_program_audit_new(3, ALPHA);
 	struct me_noise_source random;
@@ -329,27 +318,3 @@ START_TEST(audit_survives_any_record)
 	ck_assert_ptr_null(mp_program_audit_new(0, ALPHA));
 	ck_assert_ptr_null(mp_program_audit_new(MP_AUDIT_MAX_FUNCTIONS + 1, ALPHA));
 }
-END_TEST
-
-static Suite *audit_suite(void)
-{
-	Suite *suite = suite_create("program_audit");
-	TCase *rules = tcase_create("rules"), *promise = tcase_create("promise");
-
-	tcase_add_test(rules, pair_compares_times_of_a_round);
-	tcase_add_test(rules, pair_that_does_not_count_has_a_reason);
-	tcase_add_test(rules, pair_of_a_window_that_was_not_timed_needs_no_second);
-	tcase_add_test(rules, pair_that_never_comes_is_counted);
-	tcase_add_test(rules, effect_test_is_a_fair_game);
-	tcase_add_test(rules, audit_leaves_decided_functions_alone);
-	tcase_add_test(rules, audit_weighs_timing_points_by_their_time);
-	tcase_add_test(rules, audit_survives_any_record);
-	suite_add_tcase(suite, rules);
-	tcase_add_loop_test(promise, audit_of_equal_versions_keeps_its_promise, 0, ME_NR_NOISES);
-	tcase_add_loop_test(promise, audit_finds_five_per_cent_with_the_right_sign, 0,
-			    ME_NR_NOISES);
-	suite_add_tcase(suite, promise);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(audit_suite)

@@ -4,7 +4,6 @@
  * simulation, and still finds real differences. Seeds are fixed, so every run gives the same
  * numbers.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "tests/support/audit_simulate.h"
@@ -26,7 +25,7 @@ static void add_all(struct mp_seq *seq, const double *d, size_t nr)
  * Under the null hypothesis, all sign patterns of given magnitudes are equally likely. So the
  * mean capital over all patterns must be exactly 1.
  */
-START_TEST(sequential_is_a_fair_game)
+TEST(sequential_is_a_fair_game)
 {
 	static const double size[] = {0.011, 0.002, 0.3, 0.0007, 0.01, 0.009,
 				      0.02,  5.0,   0.0, 0.004,	 0.1,  0.013};
@@ -38,7 +37,7 @@ START_TEST(sequential_is_a_fair_game)
 
 	for (pattern = 0; pattern < 1u << N; pattern++) {
 		double d[N];
-		struct mp_seq seq;
+		AUTO(mp_seq_fini) struct mp_seq seq = {0};
 
 		for (i = 0; i < N; i++)
 			d[i] = pattern >> i & 1 ? size[i] : -size[i];
@@ -47,23 +46,21 @@ START_TEST(sequential_is_a_fair_game)
 		down += mp_seq_capital(&seq, seq.down) / (1u << N);
 		pool_up += mp_seq_pool_capital(&seq, seq.up) / (1u << N);
 		pool_down += mp_seq_pool_capital(&seq, seq.down) / (1u << N);
-		mp_seq_fini(&seq);
 	}
 	ck_assert_double_eq_tol(up, 1, 1e-9);
 	ck_assert_double_eq_tol(down, 1, 1e-9);
 	ck_assert_double_eq_tol(pool_up, 1, 1e-9);
 	ck_assert_double_eq_tol(pool_down, 1, 1e-9);
 }
-END_TEST
 
-START_TEST(sequential_decides_by_eight_pairs_of_one_sign_and_not_before)
+TEST(sequential_decides_by_eight_pairs_of_one_sign_and_not_before)
 {
 	/* the last difference is small, so only its sign matters */
 	static const double d[] = {0.11, 0.05, 0.14, 0.08, 0.1, 0.02, 0.09, 0.004};
 	enum {
 		N = sizeof(d) / sizeof(d[0])
 	};
-	struct mp_seq seq;
+	AUTO(mp_seq_fini) struct mp_seq seq = {0};
 	double lo, hi;
 
 	/*
@@ -79,14 +76,12 @@ START_TEST(sequential_decides_by_eight_pairs_of_one_sign_and_not_before)
 	ck_assert_int_eq(seq.verdict, MP_SEQ_POSITIVE);
 	mp_seq_interval(&seq, &lo, &hi);
 	ck_assert(lo > 0 && lo <= 0.004 && hi >= 0.14 && hi < 0.2);
-	mp_seq_fini(&seq);
 }
-END_TEST
 
 /* One pair with the other sign needs more pairs, but does not prevent the claim. */
-START_TEST(sequential_forgives_a_wrong_sign)
+TEST(sequential_forgives_a_wrong_sign)
 {
-	struct mp_seq seq;
+	AUTO(mp_seq_fini) struct mp_seq seq = {0};
 	size_t i;
 
 	mp_seq_init(&seq, ALPHA);
@@ -94,11 +89,9 @@ START_TEST(sequential_forgives_a_wrong_sign)
 		ck_assert_int_eq(mp_seq_add(&seq, i == 3 ? -0.02 : 0.1), 0);
 	ck_assert_int_eq(seq.verdict, MP_SEQ_POSITIVE);
 	ck_assert_uint_gt(seq.decided_at, 8);
-	mp_seq_fini(&seq);
 }
-END_TEST
 
-START_TEST(sequential_treats_both_directions_alike)
+TEST(sequential_treats_both_directions_alike)
 {
 	static const double d[] = {0.02, 0.03, 0.01, 0.025, 0.02, 0.022, 0.03,
 				   0.02, 0.01, 0.02, 0.03,  0.02, 0.021, 0.019};
@@ -124,11 +117,10 @@ START_TEST(sequential_treats_both_directions_alike)
 	mp_seq_fini(&seq);
 	mp_seq_fini(&neg);
 }
-END_TEST
 
-START_TEST(sequential_verdict_stays)
+TEST(sequential_verdict_stays)
 {
-	struct mp_seq seq;
+	AUTO(mp_seq_fini) struct mp_seq seq = {0};
 	size_t at, i;
 
 	mp_seq_init(&seq, ALPHA);
@@ -140,18 +132,16 @@ START_TEST(sequential_verdict_stays)
 		ck_assert_int_eq(mp_seq_add(&seq, -0.05), 0);
 	ck_assert_int_eq(seq.verdict, MP_SEQ_POSITIVE);
 	ck_assert_uint_eq(seq.decided_at, at);
-	mp_seq_fini(&seq);
 }
-END_TEST
 
 /* The interval and the verdict must agree, since both come from the same test. */
-START_TEST(sequential_interval_leaves_out_zero_if_and_only_if_decided)
+TEST(sequential_interval_leaves_out_zero_if_and_only_if_decided)
 {
 	uint64_t seed;
 
 	for (seed = 0; seed < 40; seed++) {
 		struct me_noise_source src;
-		struct mp_seq seq;
+		AUTO(mp_seq_fini) struct mp_seq seq = {0};
 		double lo, hi;
 		int i;
 
@@ -171,12 +161,10 @@ START_TEST(sequential_interval_leaves_out_zero_if_and_only_if_decided)
 			ck_assert(!mp_seq_holds(&seq, lo - 1e-6));
 			ck_assert(!mp_seq_holds(&seq, hi + 1e-6));
 		}
-		mp_seq_fini(&seq);
 	}
 }
-END_TEST
 
-START_TEST(sequential_interval_moves_with_the_effect)
+TEST(sequential_interval_moves_with_the_effect)
 {
 	struct me_noise_source src;
 	struct mp_seq seq, moved;
@@ -199,11 +187,10 @@ START_TEST(sequential_interval_moves_with_the_effect)
 	mp_seq_fini(&seq);
 	mp_seq_fini(&moved);
 }
-END_TEST
 
-START_TEST(sequential_survives_differences_that_do_not_vary)
+TEST(sequential_survives_differences_that_do_not_vary)
 {
-	struct mp_seq seq;
+	AUTO(mp_seq_fini) struct mp_seq seq = {0};
 	double lo, hi;
 	int i;
 
@@ -213,22 +200,18 @@ START_TEST(sequential_survives_differences_that_do_not_vary)
 	ck_assert_int_eq(seq.verdict, MP_SEQ_UNDECIDED);
 	mp_seq_interval(&seq, &lo, &hi);
 	ck_assert(lo <= 0 && hi >= 0 && lo > -0.02 && hi < 0.02);
-	mp_seq_fini(&seq);
 }
-END_TEST
 
-START_TEST(sequential_refuses_what_is_no_number)
+TEST(sequential_refuses_what_is_no_number)
 {
-	struct mp_seq seq;
+	AUTO(mp_seq_fini) struct mp_seq seq = {0};
 
 	mp_seq_init(&seq, ALPHA);
 	ck_assert_int_eq(mp_seq_add(&seq, NAN), -EINVAL);
 	ck_assert_int_eq(mp_seq_add(&seq, INFINITY), -EINVAL);
 	ck_assert_uint_eq(seq.nr, 0);
 	ck_assert_double_eq(mp_seq_estimate(&seq), 0);
-	mp_seq_fini(&seq);
 }
-END_TEST
 
 static struct me_simulation simulated(enum me_noise noise, double effect, size_t max_pairs)
 {
@@ -249,16 +232,15 @@ static struct me_simulation simulated(enum me_noise noise, double effect, size_t
  * The promised error rate: of 20,000 audits of a program against itself, at most 1 % claim a
  * difference, checked after each of 64 pairs. _i: the kind of noise.
  */
-START_TEST(sequential_claims_nothing_of_a_program_and_itself)
+TEST_EACH(sequential_claims_nothing_of_a_program_and_itself, ME_NR_NOISES)
 {
 	struct me_simulation sim = simulated((enum me_noise)_i, 0, 64);
 
 	ck_assert_msg(sim.nr_positive + sim.nr_negative <= 200, "%s: %zu + %zu false claims",
 		      me_noise_name(sim.noise), sim.nr_positive, sim.nr_negative);
 }
-END_TEST
 
-START_TEST(sequential_interval_holds_the_effect)
+TEST_EACH(sequential_interval_holds_the_effect, ME_NR_NOISES)
 {
 	struct me_simulation sim = simulated((enum me_noise)_i, 0.02, 64);
 
@@ -267,13 +249,12 @@ START_TEST(sequential_interval_holds_the_effect)
 	/* a wrong claim is an interval that does not contain the effect */
 	ck_assert_uint_le(sim.nr_negative, 200);
 }
-END_TEST
 
 /*
  * The required power: a difference of 10 % with 3 % noise per run is found within eight pairs
  * in nine of ten audits. No sign-based test is better, because all eight signs must agree.
  */
-START_TEST(sequential_sees_ten_per_cent_at_three_within_eight_pairs)
+TEST(sequential_sees_ten_per_cent_at_three_within_eight_pairs)
 {
 	struct me_simulation sim = {.noise = ME_NOISE_GAUSSIAN,
 				    .effect = log(1.1),
@@ -290,9 +271,8 @@ START_TEST(sequential_sees_ten_per_cent_at_three_within_eight_pairs)
 	ck_assert_msg(sim.nr_within[0] >= 18000, "%zu", sim.nr_within[0]);
 	ck_assert_uint_eq(sim.nr_within[0], sim.nr_negative);
 }
-END_TEST
 
-START_TEST(sequential_sees_five_per_cent_soon)
+TEST(sequential_sees_five_per_cent_soon)
 {
 	struct me_simulation sim = simulated(ME_NOISE_GAUSSIAN, 0.05, 200);
 
@@ -301,21 +281,19 @@ START_TEST(sequential_sees_five_per_cent_soon)
 	sim = simulated(ME_NOISE_GAUSSIAN, -0.05, 200);
 	ck_assert_uint_eq(sim.nr_negative, 20000);
 }
-END_TEST
 
-START_TEST(sequential_sees_an_effect_as_large_as_the_noise)
+TEST(sequential_sees_an_effect_as_large_as_the_noise)
 {
 	struct me_simulation sim = simulated(ME_NOISE_GAUSSIAN, 0.01, 200);
 
 	ck_assert_uint_ge(sim.nr_positive, 19900);
 }
-END_TEST
 
 /*
  * Checks that the simulation can find errors: a t test repeated after each pair, at a nominal 1
  * %.
  */
-START_TEST(simulation_catches_a_repeated_t_test)
+TEST(simulation_catches_a_repeated_t_test)
 {
 	size_t audit, nr_claims = 0;
 
@@ -340,19 +318,18 @@ START_TEST(simulation_catches_a_repeated_t_test)
 	}
 	ck_assert_msg(nr_claims > 15, "%zu claims", nr_claims);
 }
-END_TEST
 
 /*
  * Checks that the coin is needed: A first in every pair, on a machine whose speed varies in
  * step with the pairs.
  */
-START_TEST(simulation_catches_a_fixed_order)
+TEST(simulation_catches_a_fixed_order)
 {
 	size_t audit, nr_claims = 0;
 
 	for (audit = 0; audit < 100; audit++) {
 		struct me_noise_source src;
-		struct mp_seq seq;
+		AUTO(mp_seq_fini) struct mp_seq seq = {0};
 		int n;
 
 		me_noise_init(&src, ME_NOISE_LOCKSTEP, audit);
@@ -363,37 +340,6 @@ START_TEST(simulation_catches_a_fixed_order)
 			ck_assert_int_eq(mp_seq_add(&seq, a - b), 0);
 		}
 		nr_claims += seq.verdict != MP_SEQ_UNDECIDED;
-		mp_seq_fini(&seq);
 	}
 	ck_assert_uint_eq(nr_claims, 100);
 }
-END_TEST
-
-static Suite *sequential_suite(void)
-{
-	Suite *suite = suite_create("sequential");
-	TCase *rules = tcase_create("rules"), *promise = tcase_create("promise");
-
-	tcase_add_test(rules, sequential_is_a_fair_game);
-	tcase_add_test(rules, sequential_decides_by_eight_pairs_of_one_sign_and_not_before);
-	tcase_add_test(rules, sequential_forgives_a_wrong_sign);
-	tcase_add_test(rules, sequential_treats_both_directions_alike);
-	tcase_add_test(rules, sequential_verdict_stays);
-	tcase_add_test(rules, sequential_interval_leaves_out_zero_if_and_only_if_decided);
-	tcase_add_test(rules, sequential_interval_moves_with_the_effect);
-	tcase_add_test(rules, sequential_survives_differences_that_do_not_vary);
-	tcase_add_test(rules, sequential_refuses_what_is_no_number);
-	suite_add_tcase(suite, rules);
-	tcase_add_loop_test(promise, sequential_claims_nothing_of_a_program_and_itself, 0,
-			    ME_NR_NOISES);
-	tcase_add_loop_test(promise, sequential_interval_holds_the_effect, 0, ME_NR_NOISES);
-	tcase_add_test(promise, sequential_sees_ten_per_cent_at_three_within_eight_pairs);
-	tcase_add_test(promise, sequential_sees_five_per_cent_soon);
-	tcase_add_test(promise, sequential_sees_an_effect_as_large_as_the_noise);
-	tcase_add_test(promise, simulation_catches_a_repeated_t_test);
-	tcase_add_test(promise, simulation_catches_a_fixed_order);
-	suite_add_tcase(suite, promise);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(sequential_suite)

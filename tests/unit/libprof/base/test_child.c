@@ -29,7 +29,7 @@ static void make_file(const char *path, mode_t mode)
 	close(fd);
 }
 
-START_TEST(path_gives_the_first_program)
+TEST(path_gives_the_first_program)
 {
 	char out[PATH_MAX], real[PATH_MAX];
 
@@ -53,9 +53,8 @@ START_TEST(path_gives_the_first_program)
 	ck_assert(!chdir("/"));
 	mp_remove_tree(dir, 3);
 }
-END_TEST
 
-START_TEST(own_programs_lie_beside_this_one)
+TEST(own_programs_lie_beside_this_one)
 {
 	char out[PATH_MAX], self[PATH_MAX];
 	struct mp_err err = {0};
@@ -66,9 +65,8 @@ START_TEST(own_programs_lie_beside_this_one)
 	ck_assert_int_eq(mp_child_find("no-such-program", out, &err), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(err.msg, "no-such-program"));
 }
-END_TEST
 
-START_TEST(a_child_is_waited_for)
+TEST(a_child_is_waited_for)
 {
 	pid_t pid = fork();
 	int status;
@@ -80,28 +78,11 @@ START_TEST(a_child_is_waited_for)
 	ck_assert_int_eq(WEXITSTATUS(status), 7);
 	ck_assert_int_eq(mp_child_wait(pid, NULL), -ECHILD);
 }
-END_TEST
 
-START_TEST(a_program_that_is_nowhere_is_not_become)
+TEST(a_program_that_is_nowhere_is_not_become)
 {
 	char *argv[] = {(char *)"no-such-program", NULL};
 
 	mp_child_exec(argv);
 	ck_assert_int_eq(errno, ENOENT);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("child");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_test(tc, path_gives_the_first_program);
-	tcase_add_test(tc, own_programs_lie_beside_this_one);
-	tcase_add_test(tc, a_child_is_waited_for);
-	tcase_add_test(tc, a_program_that_is_nowhere_is_not_become);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -4,7 +4,7 @@
 
 #include "libprof/base/dwarf_cursor.h"
 
-START_TEST(cursor_reads_every_pointer_encoding)
+TEST(cursor_reads_every_pointer_encoding)
 {
 	static const uint8_t bytes[] = {0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	static const struct {
@@ -38,7 +38,6 @@ START_TEST(cursor_reads_every_pointer_encoding)
 		ck_assert(cur.bad);
 	}
 }
-END_TEST
 
 static const struct {
 	uint8_t bytes[12], size;
@@ -55,7 +54,7 @@ static const struct {
 	{{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f}, 10, false, 0, INT64_MIN},
 };
 
-START_TEST(cursor_reads_leb128)
+TEST_EACH(cursor_reads_leb128, sizeof(numbers) / sizeof(numbers[0]))
 {
 	size_t size = numbers[_i].size;
 	struct mp_cursor c = mp_cursor_over(numbers[_i].bytes, numbers[_i].bytes + size);
@@ -73,9 +72,8 @@ START_TEST(cursor_reads_leb128)
 		ck_assert(!mp_cursor_sleb(&c) && c.bad);
 	}
 }
-END_TEST
 
-START_TEST(cursor_stops_at_nonsense)
+TEST(cursor_stops_at_nonsense)
 {
 	uint8_t endless[64];
 	struct mp_cursor c = mp_cursor_over(endless, endless + sizeof(endless));
@@ -93,18 +91,3 @@ START_TEST(cursor_stops_at_nonsense)
 	c = mp_cursor_at(endless, 64, 57);
 	ck_assert(!mp_cursor_u64(&c) && c.bad);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("dwarf_cursor");
-	TCase *tc = tcase_create("dwarf_cursor");
-
-	tcase_add_test(tc, cursor_reads_every_pointer_encoding);
-	tcase_add_loop_test(tc, cursor_reads_leb128, 0, sizeof(numbers) / sizeof(numbers[0]));
-	tcase_add_test(tc, cursor_stops_at_nonsense);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -6,7 +6,7 @@
 
 #include "tests/unit/suite.h"
 
-START_TEST(elements_stay)
+TEST(elements_stay)
 {
 	uint32_t *list = NULL, nr = 0, room = 0;
 
@@ -18,9 +18,8 @@ START_TEST(elements_stay)
 		ck_assert_uint_eq(list[i], 3 * i);
 	free(list);
 }
-END_TEST
 
-START_TEST(an_array_with_room_does_not_move)
+TEST(an_array_with_room_does_not_move)
 {
 	uint64_t *list = NULL;
 	size_t room = 0;
@@ -33,9 +32,8 @@ START_TEST(an_array_with_room_does_not_move)
 	ck_assert_ptr_eq(list, before);
 	free(list);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_no_memory)
+TEST(what_does_not_fit_is_no_memory)
 {
 	struct {
 		char bytes[1 << 20];
@@ -54,9 +52,8 @@ START_TEST(what_does_not_fit_is_no_memory)
 	ck_assert_uint_eq(nr, UINT8_MAX - 1);
 	free(small);
 }
-END_TEST
 
-START_TEST(what_is_new_is_zero)
+TEST(what_is_new_is_zero)
 {
 	uint16_t *list = NULL;
 	uint32_t room = 0;
@@ -70,9 +67,8 @@ START_TEST(what_is_new_is_zero)
 	}
 	free(list);
 }
-END_TEST
 
-START_TEST(an_array_of_nothing_is_no_error)
+TEST(an_array_of_nothing_is_no_error)
 {
 	const volatile size_t too_many = SIZE_MAX / 2;
 	uint32_t *list = NULL;
@@ -85,20 +81,3 @@ START_TEST(an_array_of_nothing_is_no_error)
 	ck_assert_ptr_nonnull(list);
 	free(list);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("grow");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_test(tc, elements_stay);
-	tcase_add_test(tc, an_array_with_room_does_not_move);
-	tcase_add_test(tc, what_does_not_fit_is_no_memory);
-	tcase_add_test(tc, what_is_new_is_zero);
-	tcase_add_test(tc, an_array_of_nothing_is_no_error);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

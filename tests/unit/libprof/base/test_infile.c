@@ -2,48 +2,24 @@
 /*
  * test_infile - whatever a name leads to, opening it does not wait, and reading its lines ends.
  */
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
+#include "tests/unit/scratch.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "libprof/base/infile.h"
 
-static char dir[4096];
-
 static void setup(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(dir, sizeof(dir), "%s/infile-test.XXXXXX", tmp ? tmp : "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	ck_assert_int_eq(chdir(dir), 0);
 }
 
-static void teardown(void)
+FIXTURE(setup, scratch_remove);
+
+TEST(infile_refuses_what_would_wait_or_is_no_file)
 {
-	char command[sizeof(dir) + 16];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
-}
-
-static void make(const char *name, const char *bytes, size_t size)
-{
-	FILE *file = fopen(name, "w");
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_uint_eq(fwrite(bytes, 1, size, file), size);
-	ck_assert_int_eq(fclose(file), 0);
-}
-
-START_TEST(infile_refuses_what_would_wait_or_is_no_file)
-{
-	struct mp_err err = {""};
-
 	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
 	ck_assert_int_eq(mp_infile_open("fifo", &err), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(err.msg, "fifo: a FIFO"));
@@ -52,15 +28,13 @@ START_TEST(infile_refuses_what_would_wait_or_is_no_file)
 	ck_assert_int_eq(mp_infile_open("none", &err), -ENOENT);
 	ck_assert_str_eq(err.msg, "none: No such file or directory");
 }
-END_TEST
 
-START_TEST(infile_takes_files_devices_and_pipes_of_a_shell)
+TEST(infile_takes_files_devices_and_pipes_of_a_shell)
 {
-	struct mp_err err = {""};
 	char name[32], c;
 	int fds[2], fd;
 
-	make("file", "x", 1);
+	write_file("file", "x", 1);
 	fd = mp_infile_open("file", &err);
 	ck_assert_int_ge(fd, 0);
 	close(fd);
@@ -80,11 +54,9 @@ START_TEST(infile_takes_files_devices_and_pipes_of_a_shell)
 	close(fds[0]);
 	close(fds[1]);
 }
-END_TEST
 
-START_TEST(infile_regular_takes_only_files)
+TEST(infile_regular_takes_only_files)
 {
-	struct mp_err err = {""};
 	uint64_t size = 1;
 	int fd;
 
@@ -92,23 +64,21 @@ START_TEST(infile_regular_takes_only_files)
 	ck_assert_str_eq(err.msg, "/dev/zero: not a regular file");
 	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
 	ck_assert_int_eq(mp_infile_regular("fifo", &size, &err), -EINVAL);
-	make("file", "abc", 3);
+	write_file("file", "abc", 3);
 	fd = mp_infile_regular("file", &size, &err);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_uint_eq(size, 3);
 	close(fd);
 }
-END_TEST
 
-START_TEST(infile_reads_lines)
+TEST(infile_reads_lines)
 {
 	static const char text[] = "one\r\n\ntwo";
-	struct mp_err err = {""};
-	char *line = NULL;
+	AUTO_FREE char *line = NULL;
 	size_t room = 0;
 	FILE *in;
 
-	make("file", text, strlen(text));
+	write_file("file", text, strlen(text));
 	ck_assert_int_eq(mp_infile_stream("file", &in, &err), 0);
 	ck_assert_int_eq(mp_infile_line(in, &line, &room), 1);
 	ck_assert_str_eq(line, "one");
@@ -118,13 +88,10 @@ START_TEST(infile_reads_lines)
 	ck_assert_str_eq(line, "two");
 	ck_assert_int_eq(mp_infile_line(in, &line, &room), 0);
 	fclose(in);
-	free(line);
 }
-END_TEST
 
-START_TEST(infile_line_ends_where_no_text_has_a_line)
+TEST(infile_line_ends_where_no_text_has_a_line)
 {
-	struct mp_err err = {""};
 	char *line = NULL, *much;
 	size_t room = 0;
 	FILE *in;
@@ -137,9 +104,9 @@ START_TEST(infile_line_ends_where_no_text_has_a_line)
 	ck_assert_ptr_nonnull(much);
 	memset(much, 'x', MP_LINE_MAX + 2);
 	much[MP_LINE_MAX - 1] = '\n';
-	make("long", much, MP_LINE_MAX + 2);
+	write_file("long", much, MP_LINE_MAX + 2);
 	much[MP_LINE_MAX - 1] = 'x';
-	make("longer", much, MP_LINE_MAX + 2);
+	write_file("longer", much, MP_LINE_MAX + 2);
 	free(much);
 	ck_assert_int_eq(mp_infile_stream("long", &in, &err), 0);
 	ck_assert_int_eq(mp_infile_line(in, &line, &room), 1);
@@ -150,21 +117,3 @@ START_TEST(infile_line_ends_where_no_text_has_a_line)
 	fclose(in);
 	free(line);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("infile");
-	TCase *tc = tcase_create("infile");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, infile_refuses_what_would_wait_or_is_no_file);
-	tcase_add_test(tc, infile_takes_files_devices_and_pipes_of_a_shell);
-	tcase_add_test(tc, infile_regular_takes_only_files);
-	tcase_add_test(tc, infile_reads_lines);
-	tcase_add_test(tc, infile_line_ends_where_no_text_has_a_line);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

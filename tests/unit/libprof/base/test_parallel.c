@@ -3,15 +3,12 @@
  * test_parallel - every item is done once with any number of threads, and the first error is
  * reported.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "libprof/base/parallel.h"
 #include "tests/unit/suite.h"
@@ -42,7 +39,7 @@ static int note(void *ctx, unsigned int worker, uint32_t first, uint32_t end, st
 	return 0;
 }
 
-START_TEST(parallel_does_every_item_once)
+TEST(parallel_does_every_item_once)
 {
 	static const uint32_t sizes[] = {0, 1, 2, 63, 64, 65, NR}, grains[] = {1, 3, 64, NR, 5000};
 	static const unsigned int threads[] = {0, 1, 2, 5, MP_PARALLEL_MAX, 1000};
@@ -66,7 +63,6 @@ START_TEST(parallel_does_every_item_once)
 				ck_assert_uint_eq(sum, sizes[s]);
 			}
 }
-END_TEST
 
 struct failing {
 	uint32_t slow, fast; /* both fail, the fast one earlier than the slow one */
@@ -103,7 +99,7 @@ static int fail_some(void *ctx, unsigned int worker, uint32_t first, uint32_t en
 	return 0;
 }
 
-START_TEST(parallel_tells_the_first_error_not_the_earliest)
+TEST(parallel_tells_the_first_error_not_the_earliest)
 {
 	static const unsigned int threads[] = {1, 2, 5, 16};
 
@@ -122,7 +118,6 @@ START_TEST(parallel_tells_the_first_error_not_the_earliest)
 			ck_assert_int_eq(mp_parallel_for(threads[t], &work, NULL), -ERANGE);
 		}
 }
-END_TEST
 
 static int add_up(void *ctx, unsigned int worker, uint32_t first, uint32_t end, struct mp_err *err)
 {
@@ -132,7 +127,7 @@ static int add_up(void *ctx, unsigned int worker, uint32_t first, uint32_t end, 
 	return 0;
 }
 
-START_TEST(parallel_counts_to_the_end_of_its_numbers)
+TEST(parallel_counts_to_the_end_of_its_numbers)
 {
 	static const uint32_t grains[] = {UINT32_MAX, UINT32_MAX - 1, UINT32_MAX / 3, 1u << 31};
 
@@ -145,7 +140,6 @@ START_TEST(parallel_counts_to_the_end_of_its_numbers)
 		ck_assert_uint_eq(sum, UINT32_MAX);
 	}
 }
-END_TEST
 
 static int note_signals(void *ctx, unsigned int worker, uint32_t first, uint32_t end,
 			struct mp_err *err)
@@ -163,7 +157,7 @@ static int note_signals(void *ctx, unsigned int worker, uint32_t first, uint32_t
 	return 0;
 }
 
-START_TEST(parallel_leaves_signals_to_its_caller)
+TEST(parallel_leaves_signals_to_its_caller)
 {
 	atomic_bool wrong = false;
 	const struct mp_parallel work = {.nr_items = 100, .run = note_signals, .ctx = &wrong};
@@ -171,7 +165,6 @@ START_TEST(parallel_leaves_signals_to_its_caller)
 	ck_assert_int_eq(mp_parallel_for(3, &work, NULL), 0);
 	ck_assert(!wrong);
 }
-END_TEST
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -181,7 +174,7 @@ END_TEST
 #endif
 #endif
 
-START_TEST(parallel_goes_on_alone_without_room_for_threads)
+TEST(parallel_goes_on_alone_without_room_for_threads)
 {
 #ifdef SANITIZED
 	MORPH_SKIP("a sanitizer needs the address space that is taken away");
@@ -198,9 +191,8 @@ START_TEST(parallel_goes_on_alone_without_room_for_threads)
 	ck_assert_uint_eq(seen.of_worker[0], NR);
 #endif
 }
-END_TEST
 
-START_TEST(parallel_counts_the_processors_it_may_use)
+TEST(parallel_counts_the_processors_it_may_use)
 {
 	unsigned int nr = mp_parallel_cpus();
 	cpu_set_t one, before;
@@ -219,21 +211,3 @@ START_TEST(parallel_counts_the_processors_it_may_use)
 	ck_assert_int_eq(sched_setaffinity(0, sizeof(before), &before), 0);
 	ck_assert_uint_eq(mp_parallel_cpus(), nr);
 }
-END_TEST
-
-static Suite *parallel_suite(void)
-{
-	Suite *suite = suite_create("parallel");
-	TCase *tcase = tcase_create("parallel");
-
-	tcase_add_test(tcase, parallel_does_every_item_once);
-	tcase_add_test(tcase, parallel_tells_the_first_error_not_the_earliest);
-	tcase_add_test(tcase, parallel_counts_to_the_end_of_its_numbers);
-	tcase_add_test(tcase, parallel_leaves_signals_to_its_caller);
-	tcase_add_test(tcase, parallel_goes_on_alone_without_room_for_threads);
-	tcase_add_test(tcase, parallel_counts_the_processors_it_may_use);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(parallel_suite)

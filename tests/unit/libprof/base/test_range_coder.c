@@ -2,8 +2,6 @@
 /* test_range_coder - bits and numbers come back as they were written, and likely ones take little room. */
 #include "libprof/base/range_coder.h"
 
-#include <stdlib.h>
-
 #include "tests/unit/suite.h"
 
 #define NR 20000
@@ -62,7 +60,9 @@ static void code_all(bool give)
 	}
 }
 
-START_TEST(bits_and_numbers_come_back)
+FIXTURE(setup, teardown);
+
+TEST(bits_and_numbers_come_back)
 {
 	code_all(true);
 	mp_range_finish(&rc);
@@ -72,9 +72,8 @@ START_TEST(bits_and_numbers_come_back)
 	code_all(false);
 	ck_assert(mp_range_finish(&rc));
 }
-END_TEST
 
-START_TEST(the_ends_of_the_numbers_come_back)
+TEST(the_ends_of_the_numbers_come_back)
 {
 	static const uint64_t ends[] = {0,	   1, 2, 3, 65535, 65536, INT64_MAX, UINT64_MAX - 1,
 					UINT64_MAX};
@@ -93,9 +92,8 @@ START_TEST(the_ends_of_the_numbers_come_back)
 	ck_assert_uint_eq(mp_range_bits(&rc, 0, 0), 0);
 	ck_assert(mp_range_finish(&rc));
 }
-END_TEST
 
-START_TEST(unlikely_bits_take_room_and_likely_ones_little)
+TEST(unlikely_bits_take_room_and_likely_ones_little)
 {
 	for (int i = 0; i < NR; i++)
 		mp_range_bit(&rc, &bits[0], draw() % 50 == 0);
@@ -104,10 +102,9 @@ START_TEST(unlikely_bits_take_room_and_likely_ones_little)
 	ck_assert_uint_gt(out.size, NR * 0.14 / 8);
 	ck_assert_uint_lt(out.size, NR * 0.18 / 8);
 }
-END_TEST
 
 /* A carry may go through any number of bytes that are 255. */
-START_TEST(carries_reach_bytes_that_wait)
+TEST(carries_reach_bytes_that_wait)
 {
 	for (int turn = 0; turn < 300; turn++) {
 		uint64_t before = state;
@@ -127,9 +124,8 @@ START_TEST(carries_reach_bytes_that_wait)
 		ck_assert(mp_range_finish(&rc));
 	}
 }
-END_TEST
 
-START_TEST(bytes_that_are_too_few_or_too_many_are_noticed)
+TEST(bytes_that_are_too_few_or_too_many_are_noticed)
 {
 	for (int i = 0; i < 100; i++)
 		mp_range_number(&rc, &numbers, draw_number());
@@ -148,21 +144,3 @@ START_TEST(bytes_that_are_too_few_or_too_many_are_noticed)
 		mp_range_number(&rc, &numbers, 0);
 	ck_assert(!mp_range_finish(&rc));
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("range_coder");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, bits_and_numbers_come_back);
-	tcase_add_test(tc, the_ends_of_the_numbers_come_back);
-	tcase_add_test(tc, unlikely_bits_take_room_and_likely_ones_little);
-	tcase_add_test(tc, carries_reach_bytes_that_wait);
-	tcase_add_test(tc, bytes_that_are_too_few_or_too_many_are_noticed);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,7 +5,7 @@
 
 #include "tests/unit/suite.h"
 
-START_TEST(finds_the_first_that_is_not_before)
+TEST(finds_the_first_that_is_not_before)
 {
 	static const uint64_t v[] = {2, 4, 4, 7};
 
@@ -14,9 +14,8 @@ START_TEST(finds_the_first_that_is_not_before)
 	ck_assert_uint_eq(mp_search(i, 0, 4, v[i] < 2), 0);
 	ck_assert_uint_eq(mp_search(i, 0, 4, v[i] < 9), 4);
 }
-END_TEST
 
-START_TEST(searches_only_where_it_is_told)
+TEST(searches_only_where_it_is_told)
 {
 	static const uint64_t v[] = {9, 1, 2, 0};
 
@@ -24,26 +23,10 @@ START_TEST(searches_only_where_it_is_told)
 	ck_assert_uint_eq(mp_search(i, 1, 3, v[i] < 5), 3);
 	ck_assert_uint_eq(mp_search(i, 2, 2, v[i] < 5), 2);
 }
-END_TEST
 
-START_TEST(indexes_do_not_overflow)
+TEST(indexes_do_not_overflow)
 {
 	const uint32_t nr = UINT32_MAX;
 
 	ck_assert_uint_eq(mp_search(i, 0, nr, i < nr - 2), nr - 2);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("search");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_test(tc, finds_the_first_that_is_not_before);
-	tcase_add_test(tc, searches_only_where_it_is_told);
-	tcase_add_test(tc, indexes_do_not_overflow);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,9 +2,6 @@
 /* test_sha256 - the examples of FIPS 180-4, and lengths about the end of a block. */
 #include "libprof/base/sha256.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "libprof/base/machine_id.h"
 #include "tests/unit/suite.h"
 
@@ -21,7 +18,7 @@ static const char *hex(const void *data, size_t size)
 	return out;
 }
 
-START_TEST(sha256_of_the_standards_examples)
+TEST(sha256_of_the_standards_examples)
 {
 	static const char two[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
 
@@ -32,22 +29,19 @@ START_TEST(sha256_of_the_standards_examples)
 	ck_assert_str_eq(hex(two, strlen(two)),
 			 "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
-END_TEST
 
-START_TEST(sha256_of_a_million_bytes)
+TEST(sha256_of_a_million_bytes)
 {
-	char *data = malloc(1000000);
+	AUTO_FREE char *data = malloc(1000000);
 
 	ck_assert_ptr_nonnull(data);
 	memset(data, 'a', 1000000);
 	ck_assert_str_eq(hex(data, 1000000),
 			 "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-	free(data);
 }
-END_TEST
 
 /* Both ways, with the processor's instructions and without, agree about every length of a last block. */
-START_TEST(sha256_of_all_lengths)
+TEST(sha256_of_all_lengths)
 {
 	char data[300];
 
@@ -56,9 +50,8 @@ START_TEST(sha256_of_all_lengths)
 		ck_assert_uint_eq(strlen(hex(data, i)), 2 * MP_SHA256_BYTES);
 	}
 }
-END_TEST
 
-START_TEST(machine_without_an_id_has_zeros)
+TEST(machine_without_an_id_has_zeros)
 {
 	static const uint8_t none[MP_MACHINE_BYTES];
 	uint8_t id[MP_MACHINE_BYTES], again[MP_MACHINE_BYTES];
@@ -70,19 +63,3 @@ START_TEST(machine_without_an_id_has_zeros)
 	ck_assert_int_eq(mp_machine_id_read("/proc/version", again), 0);
 	ck_assert_mem_ne(id, again, sizeof(id));
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("sha256");
-	TCase *tc = tcase_create("sha256");
-
-	tcase_add_test(tc, sha256_of_the_standards_examples);
-	tcase_add_test(tc, sha256_of_a_million_bytes);
-	tcase_add_test(tc, sha256_of_all_lengths);
-	tcase_add_test(tc, machine_without_an_id_has_zeros);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

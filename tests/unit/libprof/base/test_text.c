@@ -5,9 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "libprof/base/err.h"
 #include "libprof/base/text.h"
 
@@ -18,15 +15,14 @@ static const char *escaped(const char *text)
 	return mp_text_escape(text, buf, sizeof(buf));
 }
 
-START_TEST(text_that_is_printable_stays)
+TEST(text_that_is_printable_stays)
 {
 	ck_assert_str_eq(escaped("main.cold [a b]"), "main.cold [a b]");
 	ck_assert_str_eq(escaped("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"),
 			 "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
 }
-END_TEST
 
-START_TEST(text_that_controls_a_terminal_is_escaped)
+TEST(text_that_controls_a_terminal_is_escaped)
 {
 	ck_assert_str_eq(escaped("a\x1b[2Jb\n"), "a\\x1b[2Jb\\x0a");
 	ck_assert_str_eq(escaped("\x7f"), "\\x7f");
@@ -37,9 +33,8 @@ START_TEST(text_that_controls_a_terminal_is_escaped)
 	ck_assert_str_eq(escaped("\xe2\x80\xae"), "\\xe2\\x80\\xae");
 	ck_assert_str_eq(escaped("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");
 }
-END_TEST
 
-START_TEST(text_that_is_no_utf8_is_escaped)
+TEST(text_that_is_no_utf8_is_escaped)
 {
 	ck_assert_str_eq(escaped("\xff\x80"), "\\xff\\x80");
 	ck_assert_str_eq(escaped("\xc3"), "\\xc3");
@@ -48,9 +43,8 @@ START_TEST(text_that_is_no_utf8_is_escaped)
 	ck_assert_str_eq(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");
 	ck_assert_str_eq(escaped("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80"); /* beyond Unicode */
 }
-END_TEST
 
-START_TEST(output_keeps_lines_and_loses_what_controls_a_terminal)
+TEST(output_keeps_lines_and_loses_what_controls_a_terminal)
 {
 	static const char in[] = "a\tb\n\x1b[31m\xc2\x9b\xe2\x80\xae\x9b\x7f\r\xc3\xa9\xc3";
 	char out[sizeof(in) * MP_TEXT_FILTER_MAX + 1];
@@ -64,9 +58,8 @@ START_TEST(output_keeps_lines_and_loses_what_controls_a_terminal)
 	ck_assert_uint_eq(taken, 2);
 	ck_assert_uint_eq(nr, 5);
 }
-END_TEST
 
-START_TEST(text_is_cut_behind_a_whole_character)
+TEST(text_is_cut_behind_a_whole_character)
 {
 	char buf[6];
 
@@ -74,12 +67,10 @@ START_TEST(text_is_cut_behind_a_whole_character)
 	ck_assert_str_eq(mp_text_escape("ab\n", buf, sizeof(buf)), "ab");
 	ck_assert_str_eq(mp_text_escape("", buf, sizeof(buf)), "");
 }
-END_TEST
 
-START_TEST(message_has_room_for_the_longest_path)
+TEST(message_has_room_for_the_longest_path)
 {
 	char path[4096];
-	struct mp_err err;
 
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
@@ -87,12 +78,10 @@ START_TEST(message_has_room_for_the_longest_path)
 	ck_assert_mem_eq(err.msg, path, sizeof(path) - 1);
 	ck_assert_str_eq(err.msg + sizeof(path) - 1, ": the reason");
 }
-END_TEST
 
-START_TEST(message_that_is_too_long_keeps_both_ends)
+TEST(message_that_is_too_long_keeps_both_ends)
 {
 	char path[16384];
-	struct mp_err err;
 	size_t len;
 
 	memset(path, 1, sizeof(path) - 1); /* each byte becomes four when escaped */
@@ -104,34 +93,9 @@ START_TEST(message_that_is_too_long_keeps_both_ends)
 	ck_assert_int_eq(strncmp(err.msg, "/a\\x01", 6), 0);
 	ck_assert_str_eq(err.msg + len - strlen(": the reason"), ": the reason");
 }
-END_TEST
 
-START_TEST(message_escapes_what_names_hold)
+TEST(message_escapes_what_names_hold)
 {
-	struct mp_err err;
-
 	mp_err_set(&err, EPERM, "%s: refused", "a\x1b]0;title\x07\nmorphd: all is well");
 	ck_assert_str_eq(err.msg, "a\\x1b]0;title\\x07\\x0amorphd: all is well: refused");
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("text");
-	TCase *tc = tcase_create("text");
-
-	tcase_add_test(tc, text_that_is_printable_stays);
-	tcase_add_test(tc, text_that_controls_a_terminal_is_escaped);
-	tcase_add_test(tc, text_that_is_no_utf8_is_escaped);
-	tcase_add_test(tc, text_is_cut_behind_a_whole_character);
-	tcase_add_test(tc, output_keeps_lines_and_loses_what_controls_a_terminal);
-	suite_add_tcase(s, tc);
-	tc = tcase_create("messages");
-	tcase_add_test(tc, message_has_room_for_the_longest_path);
-	tcase_add_test(tc, message_that_is_too_long_keeps_both_ends);
-	tcase_add_test(tc, message_escapes_what_names_hold);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,55 +2,33 @@
 /* test_call_arguments - a call that passes a function on is told from one that does not. */
 #include "libprof/callgraph/call_arguments.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/program.h"
 
-#include "tests/support/compile.h"
-#include "tests/unit/suite.h"
-
-static struct mp_elf *elf;
-static struct mp_cfg *cfg;
 static struct mp_call_sites sites;
 
 static void build(const char *flags, const char *source)
 {
-	struct mp_err err = {""};
-	char path[256];
-
-	ck_assert_int_eq(compile_run("gcc", flags, source, path), 0);
-	ck_assert_msg(!mp_elf_open(path, MP_ELF_ALL, &elf, &err), "%s", err.msg);
-	ck_assert_msg(!mp_cfg_build(elf, NULL, &cfg, &err), "%s", err.msg);
+	program_build(flags, source);
 	ck_assert_int_eq(mp_call_sites_find(cfg, &sites), 0);
-	unlink(path);
 }
 
 static void clean_up(void)
 {
 	free(sites.sites);
-	mp_cfg_free(cfg);
-	mp_elf_close(elf);
-}
-
-static uint32_t function(const char *name)
-{
-	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
-		if (!strcmp(cfg->funcs[f].name, name))
-			return f;
-	ck_abort_msg("no function %s", name);
+	program_free();
 }
 
 /* Return: number of indirect calls in @caller which pass @passed on. */
 static uint32_t passing(const char *caller, const char *passed)
 {
-	uint32_t f = function(caller), nr = 0, nr_sites = 0;
+	uint32_t f = program_func(caller), nr = 0, nr_sites = 0;
 
 	for (uint32_t i = 0; i < sites.nr; i++) {
 		if (cfg->blocks[sites.sites[i].block].func != f ||
 		    sites.sites[i].kind != MP_CALL_INDIRECT)
 			continue;
 		nr_sites++;
-		nr += mp_call_passes(cfg, &sites.sites[i], function(passed));
+		nr += mp_call_passes(cfg, &sites.sites[i], program_func(passed));
 	}
 	ck_assert_uint_gt(nr_sites, 0);
 	return nr;
@@ -62,7 +40,7 @@ static const char *const flags[] = {
 	"-w -O1 -fno-pie -no-pie -fno-inline",
 };
 
-START_TEST(a_function_that_a_loop_passes_on)
+TEST_EACH(a_function_that_a_loop_passes_on, 3)
 {
 	build(flags[_i], "tests/data/callgraph.c");
 	ck_assert_uint_eq(passing("callback", "visit"), 1);
@@ -72,7 +50,6 @@ START_TEST(a_function_that_a_loop_passes_on)
 	ck_assert_uint_eq(passing("indirect", "visit"), 0);
 	clean_up();
 }
-END_TEST
 
 /* Indirect calls in hand-written functions, where f may be passed on or not. */
 #define FUNCTION(name, body)                                                                       \
@@ -96,7 +73,7 @@ static const char *const code[] = {
 	FUNCTION("copied", "lea f(%rip), %r10\nmov %r10, %rcx\ncall *(%rax)\n"),
 };
 
-START_TEST(what_passes_and_what_does_not)
+TEST(what_passes_and_what_does_not)
 {
 	char path[] = "/tmp/morph-arguments-XXXXXX.s";
 	int fd = mkstemps(path, 2);
@@ -106,7 +83,6 @@ START_TEST(what_passes_and_what_does_not)
 		ck_assert_int_eq(write(fd, code[i], strlen(code[i])), (ssize_t)strlen(code[i]));
 	close(fd);
 	build("-z noexecstack", path);
-	unlink(path);
 	ck_assert_uint_eq(passing("lea_rsi", "f"), 1);
 	ck_assert_uint_eq(passing("through_itself", "f"), 0);
 	ck_assert_uint_eq(passing("through_r9", "f"), 0);
@@ -120,17 +96,3 @@ START_TEST(what_passes_and_what_does_not)
 	ck_assert_uint_eq(passing("copied", "f"), 1);
 	clean_up();
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("call_arguments");
-	TCase *t = tcase_create("arguments");
-
-	tcase_add_loop_test(t, a_function_that_a_loop_passes_on, 0, 3);
-	tcase_add_test(t, what_passes_and_what_does_not);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,10 +2,9 @@
 /* test_callgraph - what the solve finds in known graphs, and what holds for any input. */
 #include "libprof/callgraph/callgraph.h"
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define MAX	64
@@ -75,8 +74,10 @@ static struct mp_callgraph_edge *called(uint32_t from, uint32_t to, double seen,
 	return e;
 }
 
+FIXTURE(setup, NULL);
+
 /* Without any count, the edges share as a clock of calls says, whatever samples of time say. */
-START_TEST(calls_of_a_clock_alone_decide_the_shares)
+TEST(calls_of_a_clock_alone_decide_the_shares)
 {
 	uint32_t f = function(-1), g = function(-1), h = function(-1);
 	const struct mp_callgraph_edge *often = called(site(f, -1), g, 10, 900),
@@ -87,10 +88,9 @@ START_TEST(calls_of_a_clock_alone_decide_the_shares)
 	about(often->weight / seldom->weight, 10);
 	about(often->weight / other->weight, 90);
 }
-END_TEST
 
 /* Counts that contradict many sampled calls give way, and carry on to sites without a clock. */
-START_TEST(calls_of_a_clock_mend_the_counts_of_a_function)
+TEST(calls_of_a_clock_mend_the_counts_of_a_function)
 {
 	uint32_t outside = function(-1), f = function(50), g = function(100), l = function(-1);
 	const struct mp_callgraph_edge *into_f = called(site(outside, -1), f, 0, 10000),
@@ -104,10 +104,9 @@ START_TEST(calls_of_a_clock_mend_the_counts_of_a_function)
 	ck_assert_double_gt(library->weight / library_too->weight, 0.75);
 	ck_assert_double_lt(library->weight / library_too->weight, 1.1);
 }
-END_TEST
 
 /* A function that a clock never saw keeps its inferred number of calls. */
-START_TEST(functions_without_a_clock_keep_their_counts)
+TEST(functions_without_a_clock_keep_their_counts)
 {
 	uint32_t f = function(100), g = function(100), h = function(50);
 	const struct mp_callgraph_edge *clocked = called(site(f, 100), g, 0, 1000),
@@ -116,10 +115,9 @@ START_TEST(functions_without_a_clock_keep_their_counts)
 	solve();
 	about(clocked->weight / inferred->weight, 2);
 }
-END_TEST
 
 /* A clocked function without a sampled call ran seldom. A function that surely has no clock may have run often. */
-START_TEST(functions_that_a_clock_might_have_seen_ran_seldom)
+TEST(functions_that_a_clock_might_have_seen_ran_seldom)
 {
 	uint32_t f = function(100), g = function(1000), seldom = function(10),
 		 often = function(1000);
@@ -133,10 +131,9 @@ START_TEST(functions_that_a_clock_might_have_seen_ran_seldom)
 	ck_assert_double_gt(to_seldom->weight, 0);
 	ck_assert_double_gt(to_often->weight, 0.75 * clocked->weight);
 }
-END_TEST
 
 /* An indirect site: the first target is the one that was called most, not the one that took most time. */
-START_TEST(an_indirect_site_is_shared_as_a_clock_says)
+TEST(an_indirect_site_is_shared_as_a_clock_says)
 {
 	uint32_t f = function(1000), quick = function(-1), slow = function(-1), s = site(f, 1000);
 	const struct mp_callgraph_edge *to_quick = called(s, quick, 10, 800),
@@ -145,9 +142,8 @@ START_TEST(an_indirect_site_is_shared_as_a_clock_says)
 	solve();
 	about(to_quick->weight / to_slow->weight, 4);
 }
-END_TEST
 
-START_TEST(numbers_of_sampled_calls_are_checked)
+TEST(numbers_of_sampled_calls_are_checked)
 {
 	uint32_t f = function(1), g = function(1);
 
@@ -158,10 +154,9 @@ START_TEST(numbers_of_sampled_calls_are_checked)
 	edges[0].called = 1e300;
 	solve();
 }
-END_TEST
 
 /* Lee (2015), figure 1: both calls run equally often, but one of them takes ten times as long. */
-START_TEST(calls_of_different_density_become_equal)
+TEST(calls_of_different_density_become_equal)
 {
 	uint32_t dense = function(-1), sparse = function(-1), compute = function(200);
 
@@ -171,10 +166,9 @@ START_TEST(calls_of_different_density_become_equal)
 	ck_assert_double_lt(edges[1].weight, 1.25 * edges[0].weight);
 	ck_assert_double_gt(edges[1].weight, 0.8 * edges[0].weight);
 }
-END_TEST
 
 /* main calls f 100 times and g 10 times; f calls g 50 times and, indirectly, h and i. */
-START_TEST(consistent_evidence_is_met)
+TEST(consistent_evidence_is_met)
 {
 	uint32_t main = function(0), f = function(100), g = function(60), h = function(30),
 		 i = function(10);
@@ -194,10 +188,9 @@ START_TEST(consistent_evidence_is_met)
 	about(to_h->weight, 30);
 	about(to_i->weight, 10);
 }
-END_TEST
 
 /* Without entries, samples alone say how an indirect site shares its calls, at first. */
-START_TEST(samples_share_an_indirect_site)
+TEST(samples_share_an_indirect_site)
 {
 	uint32_t f = function(-1), g = function(-1), h = function(-1), s = site(f, 80);
 	const struct mp_callgraph_edge *to_g = edge(s, g, 60), *to_h = edge(s, h, 20);
@@ -207,10 +200,9 @@ START_TEST(samples_share_an_indirect_site)
 	ck_assert_double_gt(to_g->weight, 2.5 * to_h->weight);
 	ck_assert_double_lt(to_g->weight, 3.5 * to_h->weight);
 }
-END_TEST
 
 /* Entries overrule samples: time in h is long, but it was entered seldom. */
-START_TEST(entries_correct_the_shares_of_samples)
+TEST(entries_correct_the_shares_of_samples)
 {
 	uint32_t f = function(-1), g = function(70), h = function(10), s = site(f, 80);
 	const struct mp_callgraph_edge *to_g = edge(s, g, 20), *to_h = edge(s, h, 60);
@@ -219,10 +211,9 @@ START_TEST(entries_correct_the_shares_of_samples)
 	about(to_g->weight, 70);
 	about(to_h->weight, 10);
 }
-END_TEST
 
 /* A site whose count is not known takes what the entries leave. */
-START_TEST(an_unknown_site_takes_what_is_left)
+TEST(an_unknown_site_takes_what_is_left)
 {
 	uint32_t f = function(-1), g = function(50);
 	const struct mp_callgraph_edge *known = edge(site(f, 30), g, 30),
@@ -233,9 +224,8 @@ START_TEST(an_unknown_site_takes_what_is_left)
 	ck_assert_double_gt(unknown->weight, 10);
 	ck_assert_double_lt(unknown->weight, 30);
 }
-END_TEST
 
-START_TEST(contradictions_end_in_between)
+TEST(contradictions_end_in_between)
 {
 	uint32_t f = function(-1), g = function(100);
 
@@ -244,9 +234,8 @@ START_TEST(contradictions_end_in_between)
 	ck_assert_double_gt(edges[0].weight, 11);
 	ck_assert_double_lt(edges[0].weight, 99);
 }
-END_TEST
 
-START_TEST(an_exact_count_does_not_give_way)
+TEST(an_exact_count_does_not_give_way)
 {
 	uint32_t f = function(-1), g = function(100);
 
@@ -255,10 +244,9 @@ START_TEST(an_exact_count_does_not_give_way)
 	solve();
 	about(edges[0].weight, 10);
 }
-END_TEST
 
 /* All counts of f are three times too large, as its callers and what it calls show. */
-START_TEST(the_counts_of_a_function_have_a_common_factor)
+TEST(the_counts_of_a_function_have_a_common_factor)
 {
 	uint32_t main = function(-1), f = function(300), callee;
 	struct mp_callgraph_options without = options;
@@ -280,9 +268,8 @@ START_TEST(the_counts_of_a_function_have_a_common_factor)
 	ck_assert_double_lt(with, 220);
 	ck_assert_double_gt(with, 100);
 }
-END_TEST
 
-START_TEST(what_did_not_run_has_no_calls)
+TEST(what_did_not_run_has_no_calls)
 {
 	uint32_t f = function(0), g = function(0);
 
@@ -292,10 +279,9 @@ START_TEST(what_did_not_run_has_no_calls)
 	ck_assert_double_eq(edges[0].weight, 0);
 	ck_assert_double_eq(edges[1].weight, 0);
 }
-END_TEST
 
 /* Counts of 0 in a function that runs many instructions are better evidence than in a thunk. */
-START_TEST(a_function_without_samples_ran_seldom)
+TEST(a_function_without_samples_ran_seldom)
 {
 	uint32_t f = function(-1), longer = function(0), thunk = function(0);
 
@@ -308,9 +294,8 @@ START_TEST(a_function_without_samples_ran_seldom)
 	ck_assert_double_gt(edges[1].weight, edges[0].weight);
 	ck_assert_double_le(edges[1].weight, 1);
 }
-END_TEST
 
-START_TEST(samples_outside_of_all_sites_stay_outside)
+TEST(samples_outside_of_all_sites_stay_outside)
 {
 	uint32_t f = function(-1), g = function(40);
 	const struct mp_callgraph_edge *handler = edge(OUTSIDE, g, 30),
@@ -320,17 +305,15 @@ START_TEST(samples_outside_of_all_sites_stay_outside)
 	about(call->weight, 10);
 	about(handler->weight, 30);
 }
-END_TEST
 
-START_TEST(an_empty_graph_is_solved)
+TEST(an_empty_graph_is_solved)
 {
 	solve();
 	function(10);
 	solve();
 }
-END_TEST
 
-START_TEST(no_number_overflows)
+TEST(no_number_overflows)
 {
 	static const double numbers[] = {0, 5e-324, 1e-300, 1, 1e18, 1e300, 1.7e308};
 	size_t nr = sizeof(numbers) / sizeof(numbers[0]);
@@ -350,9 +333,8 @@ START_TEST(no_number_overflows)
 		solve();
 	}
 }
-END_TEST
 
-START_TEST(bad_numbers_are_refused)
+TEST(bad_numbers_are_refused)
 {
 	static const double bad[] = {-1, NAN, INFINITY, -INFINITY};
 	uint32_t f, g;
@@ -381,17 +363,8 @@ START_TEST(bad_numbers_are_refused)
 	sites[0].within = 1;
 	ck_assert_int_eq(mp_callgraph_solve(&graph, NULL), -EINVAL);
 }
-END_TEST
 
 /* ---- random graphs --------------------------------------------------------------------------- */
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
-}
 
 static void random_graph(void)
 {
@@ -483,7 +456,7 @@ static double likelihood(const struct mp_callgraph_options *o)
 	return out;
 }
 
-START_TEST(no_round_makes_the_fit_worse)
+TEST(no_round_makes_the_fit_worse)
 {
 	for (seed = 1; seed < 200;) {
 		struct mp_callgraph_options o = options;
@@ -502,9 +475,8 @@ START_TEST(no_round_makes_the_fit_worse)
 		seed = this_seed + 1;
 	}
 }
-END_TEST
 
-START_TEST(the_result_depends_on_the_input_alone)
+TEST(the_result_depends_on_the_input_alone)
 {
 	double first[MAX];
 
@@ -517,38 +489,3 @@ START_TEST(the_result_depends_on_the_input_alone)
 	for (uint32_t i = 0; i < graph.nr_edges; i++)
 		ck_assert(first[i] == edges[i].weight);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("callgraph");
-	TCase *t = tcase_create("solve");
-
-	tcase_add_checked_fixture(t, setup, NULL);
-	tcase_add_test(t, consistent_evidence_is_met);
-	tcase_add_test(t, calls_of_different_density_become_equal);
-	tcase_add_test(t, samples_share_an_indirect_site);
-	tcase_add_test(t, entries_correct_the_shares_of_samples);
-	tcase_add_test(t, an_unknown_site_takes_what_is_left);
-	tcase_add_test(t, contradictions_end_in_between);
-	tcase_add_test(t, an_exact_count_does_not_give_way);
-	tcase_add_test(t, the_counts_of_a_function_have_a_common_factor);
-	tcase_add_test(t, what_did_not_run_has_no_calls);
-	tcase_add_test(t, a_function_without_samples_ran_seldom);
-	tcase_add_test(t, samples_outside_of_all_sites_stay_outside);
-	tcase_add_test(t, an_empty_graph_is_solved);
-	tcase_add_test(t, no_number_overflows);
-	tcase_add_test(t, bad_numbers_are_refused);
-	tcase_add_test(t, calls_of_a_clock_alone_decide_the_shares);
-	tcase_add_test(t, calls_of_a_clock_mend_the_counts_of_a_function);
-	tcase_add_test(t, functions_without_a_clock_keep_their_counts);
-	tcase_add_test(t, functions_that_a_clock_might_have_seen_ran_seldom);
-	tcase_add_test(t, an_indirect_site_is_shared_as_a_clock_says);
-	tcase_add_test(t, numbers_of_sampled_calls_are_checked);
-	tcase_add_test(t, no_round_makes_the_fit_worse);
-	tcase_add_test(t, the_result_depends_on_the_input_alone);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

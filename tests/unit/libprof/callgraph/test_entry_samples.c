@@ -2,37 +2,23 @@
 /* test_entry_samples - the last call of a context says how the sampled function was entered. */
 #include "libprof/callgraph/entry_samples.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #include "libprof/callgraph/call_sites.h"
-#include "tests/support/compile.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/program.h"
 
 #define MODULE UINT64_C(0x1234)
 #define OTHER  UINT64_C(0x5678)
 
-static struct mp_elf *elf;
-static struct mp_cfg *cfg;
 static struct mp_call_sites sites;
 static struct mp_context_tree tree;
 static struct mp_entry_samples samples;
 
 static void setup(void)
 {
-	struct mp_err err = {""};
-	char path[256];
-
-	ck_assert_int_eq(compile_run("gcc",
-				     "-w -O2 -fPIE -pie -fno-inline -fno-ipa-icf -fno-unroll-loops "
-				     "-fcf-protection=none",
-				     "tests/data/callgraph.c", path),
-			 0);
-	ck_assert_msg(!mp_elf_open(path, MP_ELF_ALL, &elf, &err), "%s", err.msg);
-	ck_assert_msg(!mp_cfg_build(elf, NULL, &cfg, &err), "%s", err.msg);
+	program_build("-w -O2 -fPIE -pie -fno-inline -fno-ipa-icf -fno-unroll-loops "
+		      "-fcf-protection=none",
+		      "tests/data/callgraph.c");
 	ck_assert_int_eq(mp_call_sites_find(cfg, &sites), 0);
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
-	unlink(path);
 }
 
 static void teardown(void)
@@ -40,8 +26,7 @@ static void teardown(void)
 	mp_entry_samples_fini(&samples);
 	mp_context_tree_fini(&tree);
 	free(sites.sites);
-	mp_cfg_free(cfg);
-	mp_elf_close(elf);
+	program_free();
 }
 
 /* A sample of the function at @vaddr, below a step of this kind. */
@@ -72,7 +57,9 @@ static const struct mp_call_site *site_of(enum mp_call_kind kind)
 	ck_abort_msg("no such site");
 }
 
-START_TEST(a_direct_call_is_known_by_its_return_address)
+FIXTURE(setup, teardown);
+
+TEST(a_direct_call_is_known_by_its_return_address)
 {
 	const struct mp_call_site *site = site_of(MP_CALL_DIRECT);
 
@@ -87,9 +74,8 @@ START_TEST(a_direct_call_is_known_by_its_return_address)
 	ck_assert(samples.direct[site->callee] == 14);
 	ck_assert(samples.other[site->callee] == 10);
 }
-END_TEST
 
-START_TEST(an_indirect_call_comes_by_pointer)
+TEST(an_indirect_call_comes_by_pointer)
 {
 	const struct mp_call_site *site = site_of(MP_CALL_INDIRECT);
 	uint32_t f = site_of(MP_CALL_DIRECT)->callee;
@@ -97,9 +83,8 @@ START_TEST(an_indirect_call_comes_by_pointer)
 	add(MP_CONTEXT_CALL, MODULE, site->next, cfg->funcs[f].vaddr, 5);
 	seen_are(f, 0, 5);
 }
-END_TEST
 
-START_TEST(a_jump_is_direct_behind_a_direct_call)
+TEST(a_jump_is_direct_behind_a_direct_call)
 {
 	const struct mp_call_site *jump = site_of(MP_CALL_TAIL), *call = NULL;
 
@@ -114,9 +99,8 @@ START_TEST(a_jump_is_direct_behind_a_direct_call)
 	    cfg->funcs[jump->callee].vaddr, 6);
 	seen_are(jump->callee, 4, 6);
 }
-END_TEST
 
-START_TEST(without_a_caller_nothing_is_known)
+TEST(without_a_caller_nothing_is_known)
 {
 	const struct mp_call_site *site = site_of(MP_CALL_DIRECT);
 	uint64_t vaddr = cfg->funcs[site->callee].vaddr;
@@ -134,20 +118,3 @@ START_TEST(without_a_caller_nothing_is_known)
 	add(MP_CONTEXT_CALL, MODULE, 0, vaddr, 1);
 	seen_are(site->callee, 0, 4);
 }
-END_TEST
-
-static Suite *entry_samples_suite(void)
-{
-	Suite *suite = suite_create("entry_samples");
-	TCase *tcase = tcase_create("entry_samples");
-
-	tcase_add_checked_fixture(tcase, setup, teardown);
-	tcase_add_test(tcase, a_direct_call_is_known_by_its_return_address);
-	tcase_add_test(tcase, an_indirect_call_comes_by_pointer);
-	tcase_add_test(tcase, a_jump_is_direct_behind_a_direct_call);
-	tcase_add_test(tcase, without_a_caller_nothing_is_known);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(entry_samples_suite)

@@ -6,9 +6,6 @@
 #include "libprof/cfg/cfg.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "tests/unit/edit_fixture.h"
 #include "tests/unit/suite.h"
@@ -23,7 +20,6 @@ struct file {
 static struct file *build(const char *cc, const char *flags, const char *sources)
 {
 	struct file *f = calloc(1, sizeof(*f));
-	struct mp_err err = {""};
 
 	ck_assert_ptr_nonnull(f);
 	ck_assert_int_eq(compile_run(cc, flags, sources, f->path), 0);
@@ -56,7 +52,9 @@ static const char *problem_of(const struct file *f, const char *name)
 
 #define HAZARDS "tests/data/hazards.S tests/data/hazards.c"
 
-START_TEST(cfg_leaves_hazards_alone_and_says_why)
+FIXTURE(NULL, fixture_done);
+
+TEST_EACH(cfg_leaves_hazards_alone_and_says_why, 4)
 {
 	static const char *const flags[] = {"-O2 -Wl,--emit-relocs", "-O2",
 					    "-O2 -static -Wl,--emit-relocs", "-O2 -no-pie"};
@@ -86,9 +84,8 @@ START_TEST(cfg_leaves_hazards_alone_and_says_why)
 	ck_assert(named(f, "own_address")->flags & MP_FUNC_GET_PC);
 	done(f);
 }
-END_TEST
 
-START_TEST(cfg_tells_code_from_a_constant_that_reads_like_it)
+TEST_EACH(cfg_tells_code_from_a_constant_that_reads_like_it, 2)
 {
 	struct file *f = build("gcc", _i ? "-O2" : "-O2 -Wl,--emit-relocs", HAZARDS);
 	const struct mp_func *func = named(f, "call_and_constant");
@@ -107,9 +104,8 @@ START_TEST(cfg_tells_code_from_a_constant_that_reads_like_it)
 	ck_assert_uint_eq(nr_sure, 1);
 	done(f);
 }
-END_TEST
 
-START_TEST(cfg_splits_block_where_code_without_unwind_information_jumps)
+TEST(cfg_splits_block_where_code_without_unwind_information_jumps)
 {
 	struct file *f = build("gcc", "-O2 -s", HAZARDS);
 	struct file *g = build("gcc", "-O2", HAZARDS);
@@ -127,12 +123,11 @@ START_TEST(cfg_splits_block_where_code_without_unwind_information_jumps)
 	done(f);
 	done(g);
 }
-END_TEST
 
 #define ASSEMBLY "tests/hazards/code/assembly.S tests/hazards/code/assembly.c"
 
 /* Code that is reached only by computed addresses appears as code that nothing leads to. */
-START_TEST(cfg_leaves_alone_code_that_nothing_leads_to)
+TEST_EACH(cfg_leaves_alone_code_that_nothing_leads_to, 3)
 {
 	static const char *const flags[] = {"-O1", "-O1 -Wl,--emit-relocs", "-O0 -no-pie"};
 	struct file *f = build("gcc", flags[_i], ASSEMBLY);
@@ -145,10 +140,9 @@ START_TEST(cfg_leaves_alone_code_that_nothing_leads_to)
 	ck_assert_str_eq(problem_of(f, "main"), "none");
 	done(f);
 }
-END_TEST
 
 /* Compilers leave no unreached code, except behind calls that they expected to return. */
-START_TEST(cfg_finds_no_unreached_code_that_a_compiler_made)
+TEST_EACH(cfg_finds_no_unreached_code_that_a_compiler_made, 4)
 {
 	static const char *const flags[] = {"-w -O2", "-w -O0", "-w -O3 -no-pie", "-w -Os"};
 	static const char *const compilers[] = {"gcc", "clang"};
@@ -166,9 +160,8 @@ START_TEST(cfg_finds_no_unreached_code_that_a_compiler_made)
 		done(f);
 	}
 }
-END_TEST
 
-START_TEST(cfg_leaves_alone_what_calls_and_does_not_come_back_behind)
+TEST_EACH(cfg_leaves_alone_what_calls_and_does_not_come_back_behind, 2)
 {
 	struct file *f = build("gcc", _i ? "-O1 -Wl,--emit-relocs" : "-O1", ASSEMBLY);
 	struct file *g = build("gcc", _i ? "-w -O0 -fsplit-stack" : "-w -O2 -fsplit-stack -no-pie",
@@ -185,10 +178,9 @@ START_TEST(cfg_leaves_alone_what_calls_and_does_not_come_back_behind)
 	done(f);
 	done(g);
 }
-END_TEST
 
 /* A table of self-relative code addresses differs from the table of a switch. */
-START_TEST(cfg_knows_places_that_a_section_of_the_programs_own_leads_to)
+TEST_EACH(cfg_knows_places_that_a_section_of_the_programs_own_leads_to, 3)
 {
 	static const char *const flags[] = {"-w -O2 -D_GNU_SOURCE",
 					    "-w -O2 -D_GNU_SOURCE -Wl,--emit-relocs",
@@ -202,9 +194,8 @@ START_TEST(cfg_knows_places_that_a_section_of_the_programs_own_leads_to)
 		ck_assert_str_eq(problem_of(f, "main"), "none");
 	done(f);
 }
-END_TEST
 
-START_TEST(cfg_finds_resolvers_by_what_the_loader_calls)
+TEST(cfg_finds_resolvers_by_what_the_loader_calls)
 {
 	struct file *f =
 		build("gcc", "-w -O2 -DLIBRARY -shared -fPIC", "tests/hazards/link/ifuncs.c");
@@ -222,7 +213,6 @@ START_TEST(cfg_finds_resolvers_by_what_the_loader_calls)
 	ck_assert_uint_eq(nr, 1);
 	done(f);
 }
-END_TEST
 
 /* Checks the invariants of the whole graph. */
 static void check_whole(const struct file *f)
@@ -283,7 +273,7 @@ static void check_whole(const struct file *f)
 		ck_assert_uint_le(cfg->calls[c - 1].block, cfg->calls[c].block);
 }
 
-START_TEST(cfg_keeps_its_invariants)
+TEST_EACH(cfg_keeps_its_invariants, 5)
 {
 	static const char *const flags[] = {"-w -O2", "-w -O2 -no-pie -s", "-w -O0",
 					    "-w -O2 -static", "-w -Os -Wl,--emit-relocs"};
@@ -295,10 +285,9 @@ START_TEST(cfg_keeps_its_invariants)
 	done(f);
 	done(g);
 }
-END_TEST
 
 /* Every direct branch that objdump finds leads to a known target. */
-START_TEST(cfg_knows_every_branch_target_that_objdump_sees)
+TEST_EACH(cfg_knows_every_branch_target_that_objdump_sees, 3)
 {
 	static const char *const flags[] = {"-w -O2", "-w -O2 -static", "-w -O3 -no-pie"};
 	struct file *f = build("gcc", flags[_i], "tests/data/switches.c");
@@ -329,9 +318,8 @@ START_TEST(cfg_knows_every_branch_target_that_objdump_sees)
 	ck_assert_uint_gt(seen, 40);
 	done(f);
 }
-END_TEST
 
-START_TEST(cfg_joins_cold_part_with_its_function)
+TEST_EACH(cfg_joins_cold_part_with_its_function, 2)
 {
 	/* With symbols and without; without them, only jumps show the relation. */
 	static const char *const flags[] = {"-w -O2", "-w -O2 -s"};
@@ -356,9 +344,8 @@ START_TEST(cfg_joins_cold_part_with_its_function)
 	check_whole(f);
 	done(f);
 }
-END_TEST
 
-START_TEST(cfg_takes_what_begins_without_a_frame_for_the_function)
+TEST(cfg_takes_what_begins_without_a_frame_for_the_function)
 {
 	struct file *f = build("gcc", "-no-pie -s", "tests/data/cold_first.S");
 	uint32_t nr = 0;
@@ -378,7 +365,6 @@ START_TEST(cfg_takes_what_begins_without_a_frame_for_the_function)
 	check_whole(f);
 	done(f);
 }
-END_TEST
 
 /* @nr of 200 branches lead to a cold part, and @nr_back of them return from it. */
 static bool profiled(uint32_t nr, uint32_t nr_back)
@@ -402,7 +388,7 @@ static bool profiled(uint32_t nr, uint32_t nr_back)
 	return mp_cfg_is_profiled(&cfg);
 }
 
-START_TEST(cfg_knows_an_order_that_was_made_by_a_profile)
+TEST(cfg_knows_an_order_that_was_made_by_a_profile)
 {
 	struct file *f = build("gcc", "-w -O2", "tests/data/cold.c");
 
@@ -413,9 +399,8 @@ START_TEST(cfg_knows_an_order_that_was_made_by_a_profile)
 	ck_assert(!profiled(100, 0));
 	ck_assert(!profiled(100, 9));
 }
-END_TEST
 
-START_TEST(cfg_ends_block_at_call_that_does_not_return)
+TEST(cfg_ends_block_at_call_that_does_not_return)
 {
 	struct file *f = build("gcc", "-w -O2", "tests/data/cold.c");
 	const struct mp_func *fatal = named(f, "fatal");
@@ -434,9 +419,8 @@ START_TEST(cfg_ends_block_at_call_that_does_not_return)
 	ck_assert_uint_ge(calls, 1);
 	done(f);
 }
-END_TEST
 
-START_TEST(cfg_finds_landing_pads)
+TEST(cfg_finds_landing_pads)
 {
 	struct file *f;
 	uint32_t pads = 0;
@@ -450,7 +434,6 @@ START_TEST(cfg_finds_landing_pads)
 	check_whole(f);
 	done(f);
 }
-END_TEST
 
 static bool want_main(void *ctx, const struct mp_func *func)
 {
@@ -458,11 +441,10 @@ static bool want_main(void *ctx, const struct mp_func *func)
 	return !strcmp(func->name, "main");
 }
 
-START_TEST(cfg_makes_blocks_of_wanted_functions_alone)
+TEST(cfg_makes_blocks_of_wanted_functions_alone)
 {
 	struct file *f = build("gcc", "-w -O2", "tests/data/switches.c");
 	struct mp_cfg_options options = {.want = want_main};
-	struct mp_err err = {""};
 	struct mp_cfg *cfg;
 	uint32_t asked = 0;
 
@@ -477,7 +459,6 @@ START_TEST(cfg_makes_blocks_of_wanted_functions_alone)
 	mp_cfg_free(cfg);
 	done(f);
 }
-END_TEST
 
 #define STOCK_FUNC(name, body)                                                                     \
 	".type " name ", @function\n" name ": .cfi_startproc\n" body " .cfi_endproc\n"             \
@@ -494,9 +475,8 @@ static void stock(struct fixture *f, const char *flags, const char *source)
 	ck_assert(!f->elf->relinkable);
 }
 
-START_TEST(cfg_takes_words_behind_a_name_for_offsets_without_relocations)
+TEST(cfg_takes_words_behind_a_name_for_offsets_without_relocations)
 {
-	struct fixture f;
 	uint64_t at;
 
 	stock(&f, STOCK "-pie",
@@ -504,13 +484,10 @@ START_TEST(cfg_takes_words_behind_a_name_for_offsets_without_relocations)
 	at = fixture_vaddr(&f, "f");
 	ck_assert(mp_cfg_is_target(f.cfg, at + 5));
 	ck_assert(!mp_cfg_may_be_target(f.cfg, at + 10));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(cfg_takes_short_words_for_addresses_where_they_are_fixed)
+TEST(cfg_takes_short_words_for_addresses_where_they_are_fixed)
 {
-	struct fixture f;
 	uint64_t at;
 
 	stock(&f, STOCK "-no-pie",
@@ -526,14 +503,11 @@ START_TEST(cfg_takes_short_words_for_addresses_where_they_are_fixed)
 	ck_assert(!mp_cfg_is_target(f.cfg, at + 2));
 	ck_assert(!mp_cfg_may_be_target(f.cfg, at + 5));
 	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "f")].problem, MP_PROBLEM_NONE);
-	fixture_free(&f);
 }
-END_TEST
 
 /* GHC's code lies outside of functions, and C code of its runtime holds addresses of it. */
-START_TEST(cfg_takes_words_behind_a_number_for_offsets)
+TEST(cfg_takes_words_behind_a_number_for_offsets)
 {
-	struct fixture f;
 	uint64_t at;
 
 	stock(&f, STOCK "-no-pie",
@@ -543,12 +517,10 @@ START_TEST(cfg_takes_words_behind_a_number_for_offsets)
 	at = fixture_vaddr(&f, "f");
 	ck_assert(mp_cfg_may_be_target(f.cfg, at + 5));
 	ck_assert(!mp_cfg_may_be_target(f.cfg, at + 10));
-	fixture_free(&f);
 }
-END_TEST
 
 /* A loop with a negative index names the end of its array, behind which a table of another function may lie. */
-START_TEST(cfg_leaves_alone_a_function_whose_table_is_named_in_its_middle)
+TEST(cfg_leaves_alone_a_function_whose_table_is_named_in_its_middle)
 {
 	static const char source[] = ".globl start\n" STOCK_FUNC(
 		"start", " movzbl table+8(%rip), %eax\n hlt\n")
@@ -558,7 +530,6 @@ START_TEST(cfg_leaves_alone_a_function_whose_table_is_named_in_its_middle)
 			" add %rdx, %rax\n jmp *%rax\n.La: mov $1, %eax\n ret\n"
 			".Lb: mov $0x11223344, %eax\n.Lc: ret\n") ".section .rodata\n.balign 4\n"
 								  "table: .long .Lb - table, .Lc - table, .La - table, .Lb - table\n";
-	struct fixture f;
 	const struct mp_func *func;
 
 	fixture_compile(&f, "assembler", "-nostdlib -Wl,-e,start -Wl,--emit-relocs -pie", source);
@@ -566,14 +537,12 @@ START_TEST(cfg_leaves_alone_a_function_whose_table_is_named_in_its_middle)
 	ck_assert(f.elf->relinkable);
 	func = &f.cfg->funcs[fixture_func(&f, "f")];
 	ck_assert_int_eq(func->problem, MP_PROBLEM_OFF_GRID);
-	fixture_free(&f);
 }
-END_TEST
 
 /* A constant outside of functions that can be read as a call of @to. */
 #define GAP_CALL(to) ".byte 0xe8\n .long " to " - . - 4\n"
 
-START_TEST(cfg_leaves_alone_what_a_gap_leads_into)
+TEST_EACH(cfg_leaves_alone_what_a_gap_leads_into, 10)
 {
 	static const struct {
 		const char *g, *gap, *data; /* body of a function, code behind it, a data word */
@@ -605,7 +574,6 @@ START_TEST(cfg_leaves_alone_what_a_gap_leads_into)
 		{" ret\n", GAP_CALL(".Lsse + 1"), "0", MP_PROBLEM_NONE},
 	};
 	char source[1024];
-	struct fixture f;
 
 	snprintf(
 		source, sizeof(source),
@@ -619,11 +587,9 @@ START_TEST(cfg_leaves_alone_what_a_gap_leads_into)
 	stock(&f, STOCK "-pie", source);
 	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "f")].problem, cases[_i].f);
 	ck_assert_uint_eq(f.cfg->funcs[fixture_func(&f, "g")].problem, MP_PROBLEM_NONE);
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(cfg_follows_a_pointer_over_calls_to_a_tail_call)
+TEST_EACH(cfg_follows_a_pointer_over_calls_to_a_tail_call, 10)
 {
 	static const struct {
 		const char *body;
@@ -658,25 +624,21 @@ START_TEST(cfg_follows_a_pointer_over_calls_to_a_tail_call)
 		{" lea 1f(%rip), %rsi\n call f\n jmp *%rsi\n1: ret\n", MP_PROBLEM_MID_ESCAPE},
 	};
 	char source[1024] = STOCK_START ".type g, @function\ng: .cfi_startproc\n";
-	struct fixture f;
 
 	strcat(source, cases[_i].body);
 	strcat(source, " .cfi_endproc\n.size g, .-g\n.section .rodata\ntable: .quad 0\n");
 	stock(&f, STOCK "-pie", source);
 	ck_assert_str_eq(mp_problem_name(f.cfg->funcs[fixture_func(&f, "g")].problem),
 			 mp_problem_name(cases[_i].g));
-	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(cfg_divides_code_that_is_longer_than_a_block_may_be)
+TEST(cfg_divides_code_that_is_longer_than_a_block_may_be)
 {
 	/* An instruction of 3 bytes, so that some stand over the limit. */
 	const char *source = STOCK_START STOCK_FUNC(
 		"g", " .fill 6000000, 3, 0x001f0f\n ret\n") ".section .rodata\ntable: .quad 0\n";
 	uint64_t size = 0, nr_insns = 0;
 	const struct mp_func *g;
-	struct fixture f;
 
 	stock(&f, STOCK "-pie", source);
 	g = &f.cfg->funcs[fixture_func(&f, "g")];
@@ -694,40 +656,4 @@ START_TEST(cfg_divides_code_that_is_longer_than_a_block_may_be)
 	ck_assert_uint_eq(f.cfg->blocks[g->first_block].term, MP_TERM_FALL);
 	ck_assert_uint_eq(f.cfg->blocks[g->first_block].nr_edges, 1);
 	ck_assert_uint_eq(f.cfg->blocks[g->first_block + 1].term, MP_TERM_RET);
-	fixture_free(&f);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("cfg");
-	TCase *t = tcase_create("cfg");
-
-	tcase_add_loop_test(t, cfg_leaves_hazards_alone_and_says_why, 0, 4);
-	tcase_add_loop_test(t, cfg_tells_code_from_a_constant_that_reads_like_it, 0, 2);
-	tcase_add_test(t, cfg_splits_block_where_code_without_unwind_information_jumps);
-	tcase_add_test(t, cfg_takes_words_behind_a_name_for_offsets_without_relocations);
-	tcase_add_test(t, cfg_takes_short_words_for_addresses_where_they_are_fixed);
-	tcase_add_test(t, cfg_takes_words_behind_a_number_for_offsets);
-	tcase_add_test(t, cfg_leaves_alone_a_function_whose_table_is_named_in_its_middle);
-	tcase_add_loop_test(t, cfg_leaves_alone_what_a_gap_leads_into, 0, 10);
-	tcase_add_loop_test(t, cfg_follows_a_pointer_over_calls_to_a_tail_call, 0, 10);
-	tcase_add_loop_test(t, cfg_leaves_alone_code_that_nothing_leads_to, 0, 3);
-	tcase_add_loop_test(t, cfg_finds_no_unreached_code_that_a_compiler_made, 0, 4);
-	tcase_add_loop_test(t, cfg_leaves_alone_what_calls_and_does_not_come_back_behind, 0, 2);
-	tcase_add_loop_test(t, cfg_knows_places_that_a_section_of_the_programs_own_leads_to, 0, 3);
-	tcase_add_test(t, cfg_finds_resolvers_by_what_the_loader_calls);
-	tcase_add_loop_test(t, cfg_keeps_its_invariants, 0, 5);
-	tcase_add_loop_test(t, cfg_knows_every_branch_target_that_objdump_sees, 0, 3);
-	tcase_add_loop_test(t, cfg_joins_cold_part_with_its_function, 0, 2);
-	tcase_add_test(t, cfg_takes_what_begins_without_a_frame_for_the_function);
-	tcase_add_test(t, cfg_knows_an_order_that_was_made_by_a_profile);
-	tcase_add_test(t, cfg_ends_block_at_call_that_does_not_return);
-	tcase_add_test(t, cfg_finds_landing_pads);
-	tcase_add_test(t, cfg_makes_blocks_of_wanted_functions_alone);
-	tcase_add_test(t, cfg_divides_code_that_is_longer_than_a_block_may_be);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,15 +2,12 @@
 /* test_cfg_cut - a finished CFG whose blocks are cut further is as if it had been built so. */
 #include "libprof/cfg/cfg.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/support/compile.h"
 #include "tests/unit/suite.h"
 
 static const char *const programs[] = {"tests/data/control.c", "tests/data/switches.c",
 				       "tests/data/cold.c"};
+#define NR_PROGRAMS (sizeof(programs) / sizeof(programs[0]))
 
 struct file {
 	char path[256];
@@ -62,9 +59,8 @@ static struct file *build(const char *program)
 {
 	struct file *f = calloc(1, sizeof(*f));
 	struct mp_cfg_options options = {.want = wanted};
-	struct mp_err err = {""};
 	uint32_t nr;
-	uint64_t *cuts;
+	AUTO_FREE uint64_t *cuts = NULL;
 
 	ck_assert_ptr_nonnull(f);
 	ck_assert_int_eq(compile_run("gcc", "-O2 -Wl,--emit-relocs", program, f->path), 0);
@@ -80,7 +76,6 @@ static struct file *build(const char *program)
 	ck_assert_int_eq(mp_cfg_cut(f->cut, cuts, nr, &f->first, &err), 0);
 	ck_assert_uint_eq(f->cut->nr_blocks, f->nr_old + nr);
 	ck_assert_uint_eq(f->first[f->nr_old], f->cut->nr_blocks);
-	free(cuts);
 	return f;
 }
 
@@ -106,7 +101,7 @@ static bool has_edge(const struct mp_cfg *cfg, uint32_t block, uint32_t to, uint
 	return false;
 }
 
-START_TEST(cfg_cut_gives_the_blocks_of_a_cfg_built_with_the_cuts)
+TEST_EACH(cfg_cut_gives_the_blocks_of_a_cfg_built_with_the_cuts, NR_PROGRAMS)
 {
 	struct file *f = build(programs[_i]);
 	uint32_t nr_cut = 0;
@@ -132,9 +127,8 @@ START_TEST(cfg_cut_gives_the_blocks_of_a_cfg_built_with_the_cuts)
 	ck_assert_uint_eq(nr_cut, f->cut->nr_blocks - f->nr_old);
 	done(f);
 }
-END_TEST
 
-START_TEST(cfg_cut_leads_all_other_indexes_to_the_new_blocks)
+TEST_EACH(cfg_cut_leads_all_other_indexes_to_the_new_blocks, NR_PROGRAMS)
 {
 	struct file *f = build(programs[_i]);
 	const struct mp_cfg *x = f->cut, *y = f->built;
@@ -163,14 +157,12 @@ START_TEST(cfg_cut_leads_all_other_indexes_to_the_new_blocks)
 		}
 	done(f);
 }
-END_TEST
 
 /* A view has the blocks and calls that mp_cfg_cut() gives; what it was made of keeps its own. */
-START_TEST(cfg_view_leaves_its_cfg_alone)
+TEST_EACH(cfg_view_leaves_its_cfg_alone, NR_PROGRAMS)
 {
 	struct file *f = build(programs[_i]);
 	struct mp_cfg_view view;
-	struct mp_err err = {""};
 	struct mp_cfg *whole;
 	uint64_t *cuts;
 	uint32_t nr;
@@ -197,19 +189,3 @@ START_TEST(cfg_view_leaves_its_cfg_alone)
 	free(cuts);
 	done(f);
 }
-END_TEST
-
-static Suite *cfg_cut_suite(void)
-{
-	Suite *suite = suite_create("cfg_cut");
-	TCase *tc = tcase_create("cfg_cut");
-	int nr = (int)(sizeof(programs) / sizeof(programs[0]));
-
-	tcase_add_loop_test(tc, cfg_cut_gives_the_blocks_of_a_cfg_built_with_the_cuts, 0, nr);
-	tcase_add_loop_test(tc, cfg_cut_leads_all_other_indexes_to_the_new_blocks, 0, nr);
-	tcase_add_loop_test(tc, cfg_view_leaves_its_cfg_alone, 0, nr);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(cfg_cut_suite)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_table - switches and computed gotos of real compilers, with and without relocations. */
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "libprof/cfg/cfg.h"
 #include "tests/unit/suite.h"
@@ -21,7 +18,6 @@ static const char *const shapes[] = {
 
 static struct mp_cfg *open_cfg(const char *path)
 {
-	struct mp_err err = {""};
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 
@@ -86,7 +82,7 @@ static uint32_t terms_of(const struct mp_cfg *cfg, const char *name, enum mp_ter
 }
 
 /* Links with and without --emit-relocs: relocations prove what code patterns suggest. */
-START_TEST(table_is_the_same_with_and_without_relocations)
+TEST_EACH(table_is_the_same_with_and_without_relocations, 2 * NR_SHAPES)
 {
 	const char *cc = compilers[_i / NR_SHAPES];
 	char flags[256];
@@ -124,9 +120,8 @@ START_TEST(table_is_the_same_with_and_without_relocations)
 	close_cfg(with);
 	close_cfg(without);
 }
-END_TEST
 
-START_TEST(table_entries_are_private_where_relocations_prove_it)
+TEST_EACH(table_entries_are_private_where_relocations_prove_it, 2 * NR_SHAPES)
 {
 	const char *cc = compilers[_i / NR_SHAPES];
 	char flags[256];
@@ -151,9 +146,8 @@ START_TEST(table_entries_are_private_where_relocations_prove_it)
 	}
 	close_cfg(cfg);
 }
-END_TEST
 
-START_TEST(table_has_as_many_entries_as_the_switch_has_cases)
+TEST(table_has_as_many_entries_as_the_switch_has_cases)
 {
 	struct mp_cfg *cfg = build("gcc", "-w -O2 -fPIE -pie", "tests/data/switches.c");
 	static const struct {
@@ -175,9 +169,8 @@ START_TEST(table_has_as_many_entries_as_the_switch_has_cases)
 	ck_assert_uint_ge(terms_of(cfg, "threaded", MP_TERM_TABLE), 1);
 	close_cfg(cfg);
 }
-END_TEST
 
-START_TEST(table_of_labels_says_so)
+TEST(table_of_labels_says_so)
 {
 	struct mp_cfg *cfg = build("gcc", "-w -O2 -fPIE -pie", "tests/data/switches.c");
 	const struct mp_func *func = func_named(cfg, "threaded");
@@ -192,9 +185,8 @@ START_TEST(table_of_labels_says_so)
 	}
 	close_cfg(cfg);
 }
-END_TEST
 
-START_TEST(table_of_functions_is_a_tail_call)
+TEST_EACH(table_of_functions_is_a_tail_call, 4)
 {
 	static const char *const names[] = {"dispatch", "dispatch_checked", "method"};
 	const char *cc = compilers[_i % 2];
@@ -213,9 +205,8 @@ START_TEST(table_of_functions_is_a_tail_call)
 	ck_assert_uint_eq(cfg->nr_indirect_jumps[2], 0);
 	close_cfg(cfg);
 }
-END_TEST
 
-START_TEST(table_is_not_seen_where_there_is_none)
+TEST(table_is_not_seen_where_there_is_none)
 {
 	struct mp_cfg *cfg =
 		build("gcc", "-w -O2 -fno-jump-tables -fPIE -pie", "tests/data/switches.c");
@@ -224,10 +215,9 @@ START_TEST(table_is_not_seen_where_there_is_none)
 		ck_assert_str_eq(cfg->funcs[cfg->tables[t].func].name, "threaded");
 	close_cfg(cfg);
 }
-END_TEST
 
 /* A label stored elsewhere may be compared, so its table must not change in place. */
-START_TEST(table_with_a_label_known_elsewhere_is_not_private)
+TEST(table_with_a_label_known_elsewhere_is_not_private)
 {
 	struct mp_cfg *cfg =
 		build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs", "tests/data/label_kept.c");
@@ -251,10 +241,9 @@ START_TEST(table_with_a_label_known_elsewhere_is_not_private)
 	ck_assert(!(func_named(cfg, "kept")->flags & MP_FUNC_LABEL_SUMS));
 	close_cfg(cfg);
 }
-END_TEST
 
 /* Memory that can be written may lead to any label, so it is no table. */
-START_TEST(table_that_can_be_written_is_none)
+TEST(table_that_can_be_written_is_none)
 {
 	struct mp_cfg *cfg =
 		build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs", "tests/data/label_kept.c");
@@ -266,24 +255,3 @@ START_TEST(table_that_can_be_written_is_none)
 	ck_assert(func_named(cfg, "writable")->flags & MP_FUNC_LABELS);
 	close_cfg(cfg);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("table");
-	TCase *t = tcase_create("table");
-
-	tcase_add_loop_test(t, table_is_the_same_with_and_without_relocations, 0, 2 * NR_SHAPES);
-	tcase_add_loop_test(t, table_entries_are_private_where_relocations_prove_it, 0,
-			    2 * NR_SHAPES);
-	tcase_add_test(t, table_has_as_many_entries_as_the_switch_has_cases);
-	tcase_add_test(t, table_of_labels_says_so);
-	tcase_add_loop_test(t, table_of_functions_is_a_tail_call, 0, 4);
-	tcase_add_test(t, table_is_not_seen_where_there_is_none);
-	tcase_add_test(t, table_that_can_be_written_is_none);
-	tcase_add_test(t, table_with_a_label_known_elsewhere_is_not_private);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_json - strings of any bytes become valid JSON; valid text is unchanged. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/cli/json.h"
 #include "tests/unit/suite.h"
@@ -15,16 +13,15 @@ static void becomes(const char *text, const char *want)
 	json_decref(string);
 }
 
-START_TEST(json_keeps_what_is_utf8)
+TEST(json_keeps_what_is_utf8)
 {
 	becomes("", "");
 	becomes("/usr/bin/a b\"\\", "/usr/bin/a b\"\\");
 	becomes("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
 		"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
 }
-END_TEST
 
-START_TEST(json_replaces_only_what_is_not)
+TEST(json_replaces_only_what_is_not)
 {
 	becomes("a\xff"
 		"b",
@@ -37,9 +34,8 @@ START_TEST(json_replaces_only_what_is_not)
 	/* half of a surrogate pair */
 	becomes("\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
 }
-END_TEST
 
-START_TEST(json_takes_any_bytes)
+TEST(json_takes_any_bytes)
 {
 	char text[256];
 
@@ -62,9 +58,8 @@ START_TEST(json_takes_any_bytes)
 		json_decref(string);
 	}
 }
-END_TEST
 
-START_TEST(json_object_says_schema_and_command)
+TEST(json_object_says_schema_and_command)
 {
 	json_t *root = mp_json_new(3, "query");
 
@@ -72,19 +67,3 @@ START_TEST(json_object_says_schema_and_command)
 	ck_assert_str_eq(json_string_value(json_object_get(root, "command")), "query");
 	json_decref(root);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("json");
-	TCase *tc = tcase_create("json");
-
-	tcase_add_test(tc, json_keeps_what_is_utf8);
-	tcase_add_test(tc, json_replaces_only_what_is_not);
-	tcase_add_test(tc, json_takes_any_bytes);
-	tcase_add_test(tc, json_object_says_schema_and_command);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

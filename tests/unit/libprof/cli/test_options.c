@@ -62,7 +62,7 @@ static void reads(const struct mp_usage *usage, struct values *values, const cha
 	mp_options_read(usage, argc, argv, values, NULL);
 }
 
-START_TEST(each_kind_of_value_goes_to_its_variable)
+TEST(each_kind_of_value_goes_to_its_variable)
 {
 	struct values v;
 
@@ -86,7 +86,9 @@ static const char *const wrong[] = {
 	"--flag=1 a",	 "a b",		 "--flag",	  "--text",
 };
 
-START_TEST(a_mistake_is_a_usage_error)
+EXITS(MP_EXIT_USAGE);
+
+TEST_EACH(a_mistake_is_a_usage_error, sizeof(wrong) / sizeof(wrong[0]))
 {
 	struct values v;
 
@@ -94,7 +96,7 @@ START_TEST(a_mistake_is_a_usage_error)
 }
 END_TEST
 
-START_TEST(too_many_words_are_a_usage_error)
+TEST(too_many_words_are_a_usage_error)
 {
 	struct values v;
 
@@ -107,7 +109,9 @@ static const struct row {
 	int number;
 } rows[] = {{{"first", "does this"}, 1}, {{"second", "does that"}, 2}};
 
-START_TEST(a_command_gets_the_words_behind_it)
+EXITS(0);
+
+TEST(a_command_gets_the_words_behind_it)
 {
 	static const struct mp_commands commands = {.program = "program", MP_COMMANDS(rows)};
 	static const struct argp argp = {.args_doc = "COMMAND"};
@@ -126,7 +130,9 @@ START_TEST(a_command_gets_the_words_behind_it)
 }
 END_TEST
 
-START_TEST(an_unknown_command_is_a_usage_error)
+EXITS(MP_EXIT_USAGE);
+
+TEST(an_unknown_command_is_a_usage_error)
 {
 	static const struct mp_commands commands = {.program = "program", MP_COMMANDS(rows)};
 	static const struct argp argp = {.args_doc = "COMMAND"};
@@ -137,20 +143,3 @@ START_TEST(an_unknown_command_is_a_usage_error)
 	mp_commands_parse(&commands, &argp, &argc, &argv, NULL);
 }
 END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("options");
-	TCase *tc = tcase_create("options");
-
-	tcase_add_test(tc, each_kind_of_value_goes_to_its_variable);
-	tcase_add_loop_exit_test(tc, a_mistake_is_a_usage_error, MP_EXIT_USAGE, 0,
-				 (int)(sizeof(wrong) / sizeof(wrong[0])));
-	tcase_add_exit_test(tc, too_many_words_are_a_usage_error, MP_EXIT_USAGE);
-	tcase_add_test(tc, a_command_gets_the_words_behind_it);
-	tcase_add_exit_test(tc, an_unknown_command_is_a_usage_error, MP_EXIT_USAGE);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_since - the forms that --since accepts. */
-#include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "libprof/cli/since.h"
@@ -24,7 +22,9 @@ static void setup(void)
 	tzset();
 }
 
-START_TEST(since_takes_spans)
+FIXTURE(setup, NULL);
+
+TEST(since_takes_spans)
 {
 	ck_assert_int_eq(since("90s"), NOW - 90);
 	ck_assert_int_eq(since("10m"), NOW - 600);
@@ -34,9 +34,8 @@ START_TEST(since_takes_spans)
 	/* Long ago enough to include everything, but not 0, which means "not given". */
 	ck_assert_int_eq(since("99999w"), 1);
 }
-END_TEST
 
-START_TEST(since_takes_dates)
+TEST(since_takes_dates)
 {
 	ck_assert_int_eq(since("2026-11-20"), NOW - 14 * 3600 - 1800);
 	ck_assert_int_eq(since("2026-11-20 14:00"), NOW - 1800);
@@ -45,17 +44,15 @@ START_TEST(since_takes_dates)
 	ck_assert_int_eq(since("yesterday"), NOW - 14 * 3600 - 1800 - 86400);
 	ck_assert_int_eq(since("@1234"), 1234);
 }
-END_TEST
 
-START_TEST(since_reads_dates_in_local_time)
+TEST(since_reads_dates_in_local_time)
 {
 	setenv("TZ", "XXX-3", 1); /* three hours east */
 	tzset();
 	ck_assert_int_eq(since("2026-11-20 14:00"), NOW - 1800 - 3 * 3600);
 }
-END_TEST
 
-START_TEST(since_refuses_the_rest)
+TEST(since_refuses_the_rest)
 {
 	static const char *const bad[] = {
 		"",
@@ -87,20 +84,3 @@ START_TEST(since_refuses_the_rest)
 		ck_assert_msg(mp_since_parse(bad[i], NOW, &s) == -EINVAL, "'%s'", bad[i]);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("since");
-	TCase *tc = tcase_create("since");
-
-	tcase_add_checked_fixture(tc, setup, NULL);
-	tcase_add_test(tc, since_takes_spans);
-	tcase_add_test(tc, since_takes_dates);
-	tcase_add_test(tc, since_reads_dates_in_local_time);
-	tcase_add_test(tc, since_refuses_the_rest);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

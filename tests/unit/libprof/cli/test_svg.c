@@ -4,8 +4,6 @@
  * fitted text fits.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/cli/svg.h"
 #include "tests/unit/suite.h"
@@ -42,23 +40,29 @@ static const char *number(double given)
 	return buf;
 }
 
-START_TEST(svg_text_cannot_become_markup)
+static void tidy(void)
+{
+	free(buf);
+	buf = NULL;
+}
+
+FIXTURE(NULL, tidy);
+
+TEST(svg_text_cannot_become_markup)
 {
 	ck_assert_str_eq(text("<script>alert(\"1\")&amp;</script>"),
 			 "&lt;script&gt;alert(&quot;1&quot;)&amp;amp;&lt;/script&gt;");
 	ck_assert_str_eq(text("]]>"), "]]&gt;");
 }
-END_TEST
 
-START_TEST(svg_text_shows_control_characters)
+TEST(svg_text_shows_control_characters)
 {
 	ck_assert_str_eq(text("a\nb\x01\x7f\t"), "a\\x0ab\\x01\\x7f\\x09");
 	/* Also C1 control characters, which XML 1.0 allows but which are invisible. */
 	ck_assert_str_eq(text("a\xc2\x85z"), "a\xef\xbf\xbdz");
 }
-END_TEST
 
-START_TEST(svg_text_replaces_what_is_not_utf8)
+TEST(svg_text_replaces_what_is_not_utf8)
 {
 	static const char *const bad[] = {"\x80",
 					  "\xbf",
@@ -86,17 +90,15 @@ START_TEST(svg_text_replaces_what_is_not_utf8)
 	ck_assert_str_eq(text("h\xc3\xa9llo \xe2\x86\x92 \xf0\x9f\x98\x80"),
 			 "h\xc3\xa9llo \xe2\x86\x92 \xf0\x9f\x98\x80");
 }
-END_TEST
 
-START_TEST(svg_text_does_not_turn_the_line_around)
+TEST(svg_text_does_not_turn_the_line_around)
 {
 	ck_assert_str_eq(text("a\xe2\x80\xaez"), "a\xef\xbf\xbdz"); /* U+202E */
 	ck_assert_str_eq(text("a\xe2\x81\xa7z"), "a\xef\xbf\xbdz"); /* U+2067 */
 	ck_assert_str_eq(text("a\xef\xbf\xbez"), "a\xef\xbf\xbdz"); /* U+FFFE: forbidden in XML */
 }
-END_TEST
 
-START_TEST(svg_numbers_are_short)
+TEST(svg_numbers_are_short)
 {
 	ck_assert_str_eq(number(0), "0");
 	ck_assert_str_eq(number(-0.001), "0");
@@ -111,9 +113,8 @@ START_TEST(svg_numbers_are_short)
 	ck_assert_str_eq(number(INFINITY), "0");
 	ck_assert_str_eq(number(-1e300), "0");
 }
-END_TEST
 
-START_TEST(svg_put_knows_its_three_directives)
+TEST(svg_put_knows_its_three_directives)
 {
 	FILE *out = begin();
 
@@ -121,9 +122,8 @@ START_TEST(svg_put_knows_its_three_directives)
 	fclose(out);
 	ck_assert_str_eq(buf, "<a x=\"1.5\" w=\"100%\">&lt;<b/></a>");
 }
-END_TEST
 
-START_TEST(svg_counts_and_shares_read_well)
+TEST(svg_counts_and_shares_read_well)
 {
 	char b[32];
 
@@ -137,9 +137,8 @@ START_TEST(svg_counts_and_shares_read_well)
 	ck_assert_str_eq(mp_svg_format_share(0.00001, b), "<0.01 %");
 	ck_assert_str_eq(mp_svg_format_share(1, b), "100.0 %");
 }
-END_TEST
 
-START_TEST(svg_fitted_text_is_no_wider_than_asked)
+TEST(svg_fitted_text_is_no_wider_than_asked)
 {
 	static const char *const names[] = {"main", "sqlite3VdbeExec", "WWWWWWWWWWWWWWWW",
 					    "iiiiiiiiiiiiiiii", "h\xc3\xa9llo\xe2\x86\x92\x01\xff"};
@@ -163,30 +162,3 @@ START_TEST(svg_fitted_text_is_no_wider_than_asked)
 	ck_assert_ptr_null(mp_svg_fit_text("", 13, 100));
 	ck_assert_ptr_null(mp_svg_fit_text("abc", 13, 5));
 }
-END_TEST
-
-static void tidy(void)
-{
-	free(buf);
-	buf = NULL;
-}
-
-static Suite *svg_suite(void)
-{
-	Suite *suite = suite_create("svg");
-	TCase *tcase = tcase_create("svg");
-
-	tcase_add_checked_fixture(tcase, NULL, tidy);
-	tcase_add_test(tcase, svg_text_cannot_become_markup);
-	tcase_add_test(tcase, svg_text_shows_control_characters);
-	tcase_add_test(tcase, svg_text_replaces_what_is_not_utf8);
-	tcase_add_test(tcase, svg_text_does_not_turn_the_line_around);
-	tcase_add_test(tcase, svg_numbers_are_short);
-	tcase_add_test(tcase, svg_put_knows_its_three_directives);
-	tcase_add_test(tcase, svg_counts_and_shares_read_well);
-	tcase_add_test(tcase, svg_fitted_text_is_no_wider_than_asked);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(svg_suite)

@@ -6,7 +6,6 @@
 #include "libprof/context/context_age.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/unit/suite.h"
 
@@ -105,7 +104,9 @@ static void run(double ends, double share, uint64_t *true_entries)
 
 /* ---- rates ---- */
 
-START_TEST(calls_for_each_sample_are_told_from_long_ones)
+FIXTURE(setup, teardown);
+
+TEST(calls_for_each_sample_are_told_from_long_ones)
 {
 	uint64_t exact;
 	uint32_t node;
@@ -125,9 +126,8 @@ START_TEST(calls_for_each_sample_are_told_from_long_ones)
 	ck_assert_double_le((double)exact, entries[node].most);
 	ck_assert_double_lt(entries[node].most, 0.2 * (double)tree.nodes[node].total);
 }
-END_TEST
 
-START_TEST(bounds_hold_for_any_length_and_share)
+TEST(bounds_hold_for_any_length_and_share)
 {
 	int held = 0, nr = 0;
 
@@ -146,10 +146,9 @@ START_TEST(bounds_hold_for_any_length_and_share)
 	}
 	ck_assert_msg(held * 100 >= nr * 95, "bounds hold in %d of %d programs", held, nr);
 }
-END_TEST
 
 /* An activation that is always there: nothing shows whether a new one is. */
-START_TEST(without_an_ending_all_or_nothing_may_be_new)
+TEST(without_an_ending_all_or_nothing_may_be_new)
 {
 	uint32_t node;
 
@@ -162,7 +161,6 @@ START_TEST(without_an_ending_all_or_nothing_may_be_new)
 	/* The outermost function is the thread's own. */
 	ck_assert_double_lt(entries[tree.nodes[node].parent].most, 2);
 }
-END_TEST
 
 static double nr_calls;
 
@@ -173,7 +171,7 @@ static double calls(void *arg, const struct mp_context_key *key)
 }
 
 /* What samples say fits both: the number of calls decides. */
-START_TEST(known_calls_decide_between_the_bounds)
+TEST(known_calls_decide_between_the_bounds)
 {
 	const struct mp_context_facts facts = {.calls = calls};
 	uint32_t node;
@@ -198,7 +196,6 @@ START_TEST(known_calls_decide_between_the_bounds)
 	ck_assert_double_gt(entries[node].estimate, 30);
 	ck_assert_double_lt(entries[node].estimate, 700);
 }
-END_TEST
 
 static uint64_t function(void *arg, const struct mp_context_key *key)
 {
@@ -207,7 +204,7 @@ static uint64_t function(void *arg, const struct mp_context_key *key)
 }
 
 /* Two call sites of one function are the same activation; those of two functions are not. */
-START_TEST(siblings_in_one_function_are_one_activation)
+TEST(siblings_in_one_function_are_one_activation)
 {
 	const struct mp_context_facts facts = {.function = function};
 	const uint64_t sites[] = {110, 120, 210};
@@ -232,11 +229,10 @@ START_TEST(siblings_in_one_function_are_one_activation)
 	ck_assert_double_eq(rates[nodes[2]].least, 0);
 	ck_assert_double_gt(rates[nodes[0]].same, rates[nodes[2]].same);
 }
-END_TEST
 
 /* ---- one sample ---- */
 
-START_TEST(callers_of_an_old_activation_are_old)
+TEST(callers_of_an_old_activation_are_old)
 {
 	const struct mp_context_rate v[] = {
 		{0},
@@ -253,10 +249,9 @@ START_TEST(callers_of_an_old_activation_are_old)
 	ck_assert_uint_eq(mp_context_take_old(v, path, 3), 3);
 	ck_assert_uint_eq(mp_context_take_old(v, path, 4), 3);
 }
-END_TEST
 
 /* Chances of a deep stack are far below what a double holds. */
-START_TEST(deep_stacks_are_taken_as_old)
+TEST(deep_stacks_are_taken_as_old)
 {
 	static struct mp_context_rate v[5001];
 	static uint32_t path[5000];
@@ -270,9 +265,8 @@ START_TEST(deep_stacks_are_taken_as_old)
 		v[i + 1] = (struct mp_context_rate){.ends = 1, .same = 1};
 	ck_assert_uint_eq(mp_context_take_old(v, path, 5000), 0);
 }
-END_TEST
 
-START_TEST(sums_that_do_not_fit_give_no_nonsense)
+TEST(sums_that_do_not_fit_give_no_nonsense)
 {
 	add(LOOP, WORK, true, 5);
 	add(LOOP, WORK, false, 5);
@@ -284,24 +278,3 @@ START_TEST(sums_that_do_not_fit_give_no_nonsense)
 	for (uint32_t i = 0; i < tree.nr_nodes; i++)
 		ck_assert(isfinite(entries[i].most) && rates[i].ends >= 0 && rates[i].ends <= 1);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("context_age");
-	TCase *tc = tcase_create("context_age");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, calls_for_each_sample_are_told_from_long_ones);
-	tcase_add_test(tc, bounds_hold_for_any_length_and_share);
-	tcase_add_test(tc, without_an_ending_all_or_nothing_may_be_new);
-	tcase_add_test(tc, known_calls_decide_between_the_bounds);
-	tcase_add_test(tc, siblings_in_one_function_are_one_activation);
-	tcase_add_test(tc, callers_of_an_old_activation_are_old);
-	tcase_add_test(tc, deep_stacks_are_taken_as_old);
-	tcase_add_test(tc, sums_that_do_not_fit_give_no_nonsense);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

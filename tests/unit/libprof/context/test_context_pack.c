@@ -5,37 +5,28 @@
  */
 #include "libprof/context/context_pack.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "libprof/base/range_coder.h"
 #include "libprof/context/context_codec.h"
 #include "libprof/context/context_codec_private.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define DEPTH	10
 #define TIME_NS 250000
 
-static struct mp_context_tree tree, read;
-static uint64_t state;
-
-static uint32_t draw(uint32_t below)
-{
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(state >> 33) % below;
-}
+static struct mp_context_tree tree, again;
 
 static void setup(void)
 {
-	state = 5;
-	read = (struct mp_context_tree){0};
+	seed = 5;
+	again = (struct mp_context_tree){0};
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
 }
 
 static void teardown(void)
 {
 	mp_context_tree_fini(&tree);
-	mp_context_tree_fini(&read);
+	mp_context_tree_fini(&again);
 }
 
 /* Stacks of functions that call few others. @keys: addresses at each depth. */
@@ -43,24 +34,26 @@ static void add_stacks(uint32_t nr, uint32_t keys)
 {
 	for (uint32_t i = 0; i < nr; i++) {
 		struct mp_context_step steps[DEPTH] = {0};
-		size_t depth = 2 + draw(DEPTH - 2);
+		size_t depth = 2 + random_below(DEPTH - 2);
 
 		for (size_t k = 0; k < depth; k++)
 			steps[k] = (struct mp_context_step){
-				{1 + draw(3), 0x1000 + 64 * draw(1 + draw(keys)),
-				 draw(30) ? MP_CONTEXT_CALL : MP_CONTEXT_AT},
-				!draw(3)};
-		if (!draw(10))
+				{1 + random_below(3),
+				 0x1000 + 64 * random_below(1 + random_below(keys)),
+				 random_below(30) ? MP_CONTEXT_CALL : MP_CONTEXT_AT},
+				!random_below(3)};
+		if (!random_below(10))
 			steps[0].key = (struct mp_context_key){0, 3, MP_CONTEXT_TRUNCATED};
 		steps[depth - 1].key.kind = MP_CONTEXT_FUNCTION;
-		ck_assert_int_eq(mp_context_add(&tree, steps, depth, 1 + draw(2), TIME_NS), 0);
+		ck_assert_int_eq(mp_context_add(&tree, steps, depth, 1 + random_below(2), TIME_NS),
+				 0);
 	}
 }
 
 /* Both trees have the same nodes, with the same sums. */
 static void check_equal(const struct mp_context_tree *a, const struct mp_context_tree *b)
 {
-	uint32_t *of = calloc(a->nr_nodes, sizeof(*of));
+	AUTO_FREE uint32_t *of = calloc(a->nr_nodes, sizeof(*of));
 
 	ck_assert_uint_eq(a->nr_nodes, b->nr_nodes);
 	for (uint32_t i = 0; i < a->nr_nodes; i++) {
@@ -77,24 +70,24 @@ static void check_equal(const struct mp_context_tree *a, const struct mp_context
 		ck_assert_uint_eq(x->total_ns, y->total_ns);
 		ck_assert_uint_eq(x->nr_new, y->nr_new);
 	}
-	free(of);
 }
 
 /* Packs the tree and reads it. Return: the size. */
 static size_t pack_and_read(void)
 {
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_context_pack(&tree, &bytes, &size), 0);
-	mp_context_tree_fini(&read);
-	ck_assert_int_eq(mp_context_decode(bytes, size, &read, NULL), 0);
-	check_equal(&tree, &read);
-	free(bytes);
+	mp_context_tree_fini(&again);
+	ck_assert_int_eq(mp_context_decode(bytes, size, &again, NULL), 0);
+	check_equal(&tree, &again);
 	return size;
 }
 
-START_TEST(packed_trees_come_back)
+FIXTURE(setup, teardown);
+
+TEST(packed_trees_come_back)
 {
 	static const uint32_t keys[] = {1, 2, 6, 100, 20000};
 
@@ -106,63 +99,58 @@ START_TEST(packed_trees_come_back)
 		pack_and_read();
 	}
 }
-END_TEST
 
-START_TEST(small_trees_come_back)
+TEST(small_trees_come_back)
 {
 	struct mp_context_step steps[] = {{{1, UINT64_MAX, MP_CONTEXT_CALL}, true},
 					  {{2, 0, MP_CONTEXT_FUNCTION}, false}};
 
 	ck_assert_uint_lt(pack_and_read(), 20);
-	ck_assert_uint_eq(read.nr_nodes, 1);
+	ck_assert_uint_eq(again.nr_nodes, 1);
 	ck_assert_int_eq(mp_context_add(&tree, steps + 1, 1, 1, TIME_NS), 0);
 	pack_and_read();
 	ck_assert_int_eq(mp_context_add(&tree, steps, 2, INT64_MAX / 2, 3), 0);
 	pack_and_read();
 }
-END_TEST
 
-START_TEST(samples_with_times_of_their_own_come_back)
+TEST(samples_with_times_of_their_own_come_back)
 {
 	struct mp_context_step step = {{1, 0x100, MP_CONTEXT_FUNCTION}, false};
 
 	add_stacks(200, 6);
 	for (uint32_t i = 0; i < 50; i++) {
 		step.key.vaddr = 0x100 + i;
-		ck_assert_int_eq(mp_context_add(&tree, &step, 1, 1 + i % 3, draw(1u << 30)), 0);
+		ck_assert_int_eq(mp_context_add(&tree, &step, 1, 1 + i % 3, random_below(1u << 30)),
+				 0);
 	}
 	pack_and_read();
 }
-END_TEST
 
 /* More keys behind one key than are remembered, each of them many times. */
-START_TEST(a_site_that_calls_hundreds_of_functions_comes_back)
+TEST(a_site_that_calls_hundreds_of_functions_comes_back)
 {
 	for (uint32_t i = 0; i < 20000; i++) {
-		struct mp_context_step steps[] = {{{1, draw(40), MP_CONTEXT_CALL}, false},
-						  {{1, 0x500, MP_CONTEXT_CALL}, !draw(2)},
-						  {{1, 0x1000 + draw(300), MP_CONTEXT_FUNCTION},
-						   false}};
+		struct mp_context_step steps[] = {
+			{{1, random_below(40), MP_CONTEXT_CALL}, false},
+			{{1, 0x500, MP_CONTEXT_CALL}, !random_below(2)},
+			{{1, 0x1000 + random_below(300), MP_CONTEXT_FUNCTION}, false}};
 
 		ck_assert_int_eq(mp_context_add(&tree, steps, 3, 1, TIME_NS), 0);
 	}
 	pack_and_read();
 }
-END_TEST
 
-START_TEST(repeated_steps_take_little_room)
+TEST(repeated_steps_take_little_room)
 {
-	uint8_t *plain;
+	AUTO_FREE uint8_t *plain = NULL;
 	size_t size;
 
 	add_stacks(20000, 8);
 	ck_assert_int_eq(mp_context_encode(&tree, &plain, &size), 0);
 	ck_assert_uint_lt(pack_and_read(), size / 2);
-	free(plain);
 }
-END_TEST
 
-START_TEST(packed_trees_stay_below_limits_with_exact_sums)
+TEST(packed_trees_stay_below_limits_with_exact_sums)
 {
 	static const size_t limits[] = {30000, 4096, 1000, 300, 100};
 	static const uint32_t nodes[] = {MP_CONTEXT_PACK_NODES_MAX, 5000, 700, 1};
@@ -190,9 +178,8 @@ START_TEST(packed_trees_stay_below_limits_with_exact_sums)
 			free(bytes);
 		}
 }
-END_TEST
 
-START_TEST(damaged_trees_are_refused)
+TEST(damaged_trees_are_refused)
 {
 	uint8_t *bytes;
 	size_t size, refused = 0;
@@ -200,24 +187,23 @@ START_TEST(damaged_trees_are_refused)
 	add_stacks(40, 6);
 	ck_assert_int_eq(mp_context_pack(&tree, &bytes, &size), 0);
 	for (size_t i = 0; i < size; i++)
-		ck_assert_int_eq(mp_context_decode(bytes, i, &read, NULL), -EBADMSG);
+		ck_assert_int_eq(mp_context_decode(bytes, i, &again, NULL), -EBADMSG);
 	for (size_t i = 0; i < size; i++)
 		for (int bit = 0; bit < 8; bit++) {
 			bytes[i] ^= 1 << bit;
-			if (mp_context_decode(bytes, size, &read, NULL))
+			if (mp_context_decode(bytes, size, &again, NULL))
 				refused++;
 			else
-				mp_context_tree_fini(&read);
+				mp_context_tree_fini(&again);
 			bytes[i] ^= 1 << bit;
 		}
 	/* A tree of another shape ends at another byte. */
 	ck_assert_uint_gt(refused, size * 8 / 2);
 	free(bytes);
 	bytes = calloc(1, size + 1);
-	ck_assert_int_eq(mp_context_decode(bytes, size, &read, NULL), -EBADMSG);
+	ck_assert_int_eq(mp_context_decode(bytes, size, &again, NULL), -EBADMSG);
 	free(bytes);
 }
-END_TEST
 
 /* Few bytes that promise so many nodes. */
 static int decode_promise(uint64_t nr_nodes, uint64_t nr_keys)
@@ -232,12 +218,12 @@ static int decode_promise(uint64_t nr_nodes, uint64_t nr_keys)
 	mp_varint_put(&w, nr_nodes);
 	mp_varint_put(&w, nr_keys);
 	mp_varint_put_bytes(&w, zeros, sizeof(zeros));
-	r = mp_context_decode(w.bytes, w.size, &read, NULL);
+	r = mp_context_decode(w.bytes, w.size, &again, NULL);
 	free(w.bytes);
 	return r;
 }
 
-START_TEST(few_bytes_do_not_become_many_nodes)
+TEST(few_bytes_do_not_become_many_nodes)
 {
 	ck_assert_int_eq(decode_promise(0, 0), -EBADMSG);
 	ck_assert_int_eq(decode_promise(100, 0), -EBADMSG);
@@ -248,10 +234,9 @@ START_TEST(few_bytes_do_not_become_many_nodes)
 	ck_assert_int_eq(decode_promise(UINT32_MAX, 5), -EBADMSG);
 	ck_assert_int_eq(decode_promise(UINT64_MAX, UINT64_MAX - 1), -EBADMSG);
 }
-END_TEST
 
 /* A tree may be as deep as in the plain form: readers need no more stack for one form than for the other. */
-START_TEST(trees_that_are_too_deep_are_refused)
+TEST(trees_that_are_too_deep_are_refused)
 {
 	static const uint32_t depths[] = {MP_CONTEXT_DEPTH_MAX, MP_CONTEXT_DEPTH_MAX + 1};
 	struct mp_context_step *steps = calloc(depths[1], sizeof(*steps));
@@ -267,32 +252,10 @@ START_TEST(trees_that_are_too_deep_are_refused)
 		ck_assert_int_eq(mp_context_add(&tree, steps, depths[i], 1, TIME_NS), 0);
 		ck_assert_int_eq(mp_context_pack(&tree, &bytes, &size), 0);
 		ck_assert_uint_lt(size, 300);
-		ck_assert_int_eq(mp_context_decode(bytes, size, &read, NULL), i ? -EBADMSG : 0);
+		ck_assert_int_eq(mp_context_decode(bytes, size, &again, NULL), i ? -EBADMSG : 0);
 		if (!i)
-			mp_context_tree_fini(&read);
+			mp_context_tree_fini(&again);
 		free(bytes);
 	}
 	free(steps);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("context_pack");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, packed_trees_come_back);
-	tcase_add_test(tc, small_trees_come_back);
-	tcase_add_test(tc, samples_with_times_of_their_own_come_back);
-	tcase_add_test(tc, a_site_that_calls_hundreds_of_functions_comes_back);
-	tcase_add_test(tc, repeated_steps_take_little_room);
-	tcase_add_test(tc, packed_trees_stay_below_limits_with_exact_sums);
-	tcase_add_test(tc, damaged_trees_are_refused);
-	tcase_add_test(tc, few_bytes_do_not_become_many_nodes);
-	tcase_add_test(tc, trees_that_are_too_deep_are_refused);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

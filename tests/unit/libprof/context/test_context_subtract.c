@@ -5,33 +5,24 @@
  */
 #include "libprof/context/context_tree.h"
 
-#include <errno.h>
-
 #include "libprof/context/context_codec.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define PERIOD 1000
-
-static uint64_t state;
-
-static uint64_t draw(uint64_t below)
-{
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (state >> 33) % below;
-}
 
 static void add_random(struct mp_context_tree *tree, int nr)
 {
 	while (nr--) {
 		struct mp_context_step steps[6];
-		size_t depth = 1 + draw(6);
-		uint64_t count = 1 + draw(4);
+		size_t depth = 1 + random_below(6);
+		uint64_t count = 1 + random_below(4);
 
 		for (size_t i = 0; i < depth; i++)
-			steps[i] = (struct mp_context_step){{1 + draw(2), 0x1000 + draw(4) * 8,
-							     i + 1 < depth ? MP_CONTEXT_CALL
-									   : MP_CONTEXT_FUNCTION},
-							    draw(2)};
+			steps[i] = (struct mp_context_step){
+				{1 + random_below(2), 0x1000 + random_below(4) * 8,
+				 i + 1 < depth ? MP_CONTEXT_CALL : MP_CONTEXT_FUNCTION},
+				random_below(2)};
 		ck_assert_int_eq(mp_context_add(tree, steps, depth, count, count * PERIOD), 0);
 	}
 }
@@ -47,7 +38,7 @@ static struct mp_context_tree copy(const struct mp_context_tree *tree)
 
 static bool is_same(const struct mp_context_tree *a, const struct mp_context_tree *b)
 {
-	uint32_t *at = calloc(a->nr_nodes, sizeof(*at));
+	AUTO_FREE uint32_t *at = calloc(a->nr_nodes, sizeof(*at));
 	bool same = a->nr_nodes == b->nr_nodes;
 
 	for (uint32_t i = 1; i < a->nr_nodes && same; i++) {
@@ -59,34 +50,31 @@ static bool is_same(const struct mp_context_tree *a, const struct mp_context_tre
 		same = at[i] && x->self == y->self && x->total == y->total &&
 		       x->self_ns == y->self_ns && x->nr_new == y->nr_new;
 	}
-	free(at);
 	return same;
 }
 
 /* What is left can be written and read. */
 static void check_codec(const struct mp_context_tree *tree)
 {
-	struct mp_context_tree read;
-	uint8_t *bytes;
+	AUTO(mp_context_tree_fini) struct mp_context_tree read = {0};
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_context_encode(tree, &bytes, &size), 0);
 	ck_assert_int_eq(mp_context_decode(bytes, size, &read, NULL), 0);
 	ck_assert_uint_eq(read.nodes[0].total, tree->nodes[0].total);
-	mp_context_tree_fini(&read);
-	free(bytes);
 }
 
-START_TEST(subtract_gives_the_rest_of_a_sum)
+TEST(subtract_gives_the_rest_of_a_sum)
 {
-	for (state = 1; state < 200; state += 3) {
+	for (seed = 1; seed < 200; seed += 3) {
 		struct mp_context_tree what, rest, sum;
-		uint64_t seed = state;
+		uint64_t round = seed;
 
 		ck_assert_int_eq(mp_context_tree_init(&what), 0);
 		ck_assert_int_eq(mp_context_tree_init(&rest), 0);
-		add_random(&what, 1 + (int)draw(60));
-		add_random(&rest, (int)draw(60));
+		add_random(&what, 1 + (int)random_below(60));
+		add_random(&rest, (int)random_below(60));
 		sum = copy(&what);
 		ck_assert_int_eq(mp_context_add_tree(&sum, 0, &rest, NULL, NULL), 0);
 		ck_assert_int_eq(mp_context_subtract(&sum, &what), 0);
@@ -95,27 +83,26 @@ START_TEST(subtract_gives_the_rest_of_a_sum)
 		mp_context_tree_fini(&what);
 		mp_context_tree_fini(&rest);
 		mp_context_tree_fini(&sum);
-		state = seed;
+		seed = round;
 	}
 }
-END_TEST
 
-START_TEST(subtract_finds_samples_that_were_folded)
+TEST(subtract_finds_samples_that_were_folded)
 {
-	for (state = 1; state < 2000; state += 3) {
+	for (seed = 1; seed < 2000; seed += 3) {
 		struct mp_context_tree parts[5], sum;
-		uint64_t seed = state, left = 0, time_ns = 0;
+		uint64_t round = seed, left = 0, time_ns = 0;
 
 		for (int i = 0; i < 5; i++) {
 			ck_assert_int_eq(mp_context_tree_init(&parts[i]), 0);
-			add_random(&parts[i], 1 + (int)draw(40));
+			add_random(&parts[i], 1 + (int)random_below(40));
 		}
 		/* Fold after each addition, and once the second part alone. */
-		ck_assert_int_eq(mp_context_fold(&parts[1], 2 + (uint32_t)draw(10)), 0);
+		ck_assert_int_eq(mp_context_fold(&parts[1], 2 + (uint32_t)random_below(10)), 0);
 		sum = copy(&parts[0]);
 		for (int i = 1; i < 5; i++) {
 			ck_assert_int_eq(mp_context_add_tree(&sum, 0, &parts[i], NULL, NULL), 0);
-			ck_assert_int_eq(mp_context_fold(&sum, 2 + (uint32_t)draw(60)), 0);
+			ck_assert_int_eq(mp_context_fold(&sum, 2 + (uint32_t)random_below(60)), 0);
 		}
 		for (int i = 0; i < 3; i++)
 			ck_assert_int_eq(mp_context_subtract(&sum, &parts[i]), 0);
@@ -133,16 +120,15 @@ START_TEST(subtract_finds_samples_that_were_folded)
 		for (int i = 0; i < 5; i++)
 			mp_context_tree_fini(&parts[i]);
 		mp_context_tree_fini(&sum);
-		state = seed;
+		seed = round;
 	}
 }
-END_TEST
 
-START_TEST(subtract_refuses_what_is_not_there)
+TEST(subtract_refuses_what_is_not_there)
 {
 	struct mp_context_tree a, b;
 
-	state = 7;
+	seed = 7;
 	ck_assert_int_eq(mp_context_tree_init(&a), 0);
 	ck_assert_int_eq(mp_context_tree_init(&b), 0);
 	add_random(&a, 20);
@@ -152,18 +138,3 @@ START_TEST(subtract_refuses_what_is_not_there)
 	mp_context_tree_fini(&a);
 	mp_context_tree_fini(&b);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("context_subtract");
-	TCase *tc = tcase_create("subtract");
-
-	tcase_add_test(tc, subtract_gives_the_rest_of_a_sum);
-	tcase_add_test(tc, subtract_finds_samples_that_were_folded);
-	tcase_add_test(tc, subtract_refuses_what_is_not_there);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,10 +5,8 @@
  */
 #include "libprof/context/context_tree.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "libprof/context/context_codec.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define DEPTH	  9
@@ -24,17 +22,10 @@ struct stack {
 
 static struct mp_context_tree tree, other;
 static struct stack stacks[NR_STACKS];
-static uint64_t state;
-
-static uint32_t draw(uint32_t below)
-{
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(state >> 33) % below;
-}
 
 static void setup(void)
 {
-	state = 7;
+	seed = 7;
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
 	ck_assert_int_eq(mp_context_tree_init(&other), 0);
 }
@@ -48,14 +39,14 @@ static void teardown(void)
 /* Stacks that share beginnings: few sites at each depth, small numbers most often. */
 static void make_stack(struct stack *s)
 {
-	bool truncated = !draw(10);
+	bool truncated = !random_below(10);
 
-	*s = (struct stack){.nr = 2 + draw(DEPTH - 2), .count = 1 + draw(3)};
+	*s = (struct stack){.nr = 2 + random_below(DEPTH - 2), .count = 1 + random_below(3)};
 	for (size_t i = 0; i < s->nr; i++)
-		s->steps[i] =
-			(struct mp_context_step){{1 + draw(3), 0x1000 + 8 * i + draw(1 + draw(5)),
-						  draw(30) ? MP_CONTEXT_CALL : MP_CONTEXT_AT},
-						 !draw(3)};
+		s->steps[i] = (struct mp_context_step){
+			{1 + random_below(3), 0x1000 + 8 * i + random_below(1 + random_below(5)),
+			 random_below(30) ? MP_CONTEXT_CALL : MP_CONTEXT_AT},
+			!random_below(3)};
 	if (truncated)
 		s->steps[0] = (struct mp_context_step){{0, 3, MP_CONTEXT_TRUNCATED}, false};
 	s->steps[s->nr - 1].key.kind = MP_CONTEXT_FUNCTION;
@@ -189,7 +180,9 @@ static void check_equal(const struct mp_context_tree *a, const struct mp_context
 	}
 }
 
-START_TEST(tree_equals_the_sums_over_its_stacks)
+FIXTURE(setup, teardown);
+
+TEST(tree_equals_the_sums_over_its_stacks)
 {
 	make_tree();
 	check_shape(&tree);
@@ -197,9 +190,8 @@ START_TEST(tree_equals_the_sums_over_its_stacks)
 	for (uint32_t i = 0; i < tree.nr_nodes; i += 7)
 		check_node(&tree, i);
 }
-END_TEST
 
-START_TEST(trees_of_parts_add_up_to_the_tree_of_all)
+TEST(trees_of_parts_add_up_to_the_tree_of_all)
 {
 	struct mp_context_tree parts;
 
@@ -212,7 +204,6 @@ START_TEST(trees_of_parts_add_up_to_the_tree_of_all)
 	check_shape(&other);
 	check_equal(&tree, &other);
 }
-END_TEST
 
 static bool halve(void *arg, struct mp_context_key *key, struct mp_context_key *above)
 {
@@ -230,7 +221,7 @@ static bool add_call(void *arg, struct mp_context_key *key, struct mp_context_ke
 	return key->kind == MP_CONTEXT_FUNCTION && key->vaddr & 1;
 }
 
-START_TEST(node_that_becomes_two_keeps_its_samples_in_the_lower_one)
+TEST(node_that_becomes_two_keeps_its_samples_in_the_lower_one)
 {
 	struct mp_context_step steps[2] = {{{1, 0x100, MP_CONTEXT_CALL}, false},
 					   {{1, 0x201, MP_CONTEXT_FUNCTION}, true}};
@@ -262,9 +253,8 @@ START_TEST(node_that_becomes_two_keeps_its_samples_in_the_lower_one)
 	ck_assert_uint_eq(other.nodes[other.nodes[above].last].vaddr, 0x201);
 	check_shape(&other);
 }
-END_TEST
 
-START_TEST(translated_keys_that_become_equal_share_a_node)
+TEST(translated_keys_that_become_equal_share_a_node)
 {
 	struct mp_context_step steps[2] = {{{1, 0x100, MP_CONTEXT_CALL}, true},
 					   {{1, 0x200, MP_CONTEXT_FUNCTION}, false}};
@@ -278,9 +268,8 @@ START_TEST(translated_keys_that_become_equal_share_a_node)
 	ck_assert_uint_eq(other.nodes[1].total, 3);
 	ck_assert_uint_eq(other.nodes[1].nr_new, 2);
 }
-END_TEST
 
-START_TEST(fold_keeps_sums_and_the_totals_of_what_is_left)
+TEST(fold_keeps_sums_and_the_totals_of_what_is_left)
 {
 	static const uint32_t sizes[] = {1000, 400, 90, 12, 3, 2, 1};
 	struct mp_context_key path[DEPTH];
@@ -301,9 +290,8 @@ START_TEST(fold_keeps_sums_and_the_totals_of_what_is_left)
 				check_node(&tree, i);
 	}
 }
-END_TEST
 
-START_TEST(fold_takes_the_smallest_leaves)
+TEST(fold_takes_the_smallest_leaves)
 {
 	uint64_t least = UINT64_MAX, most = 0;
 
@@ -334,10 +322,9 @@ START_TEST(fold_takes_the_smallest_leaves)
 	ck_assert_uint_gt(most, 0);
 	ck_assert_uint_le(most, least);
 }
-END_TEST
 
 /* Paths of one call and one sample: the first ones are folded, the last ones may still grow. */
-START_TEST(fold_takes_the_older_of_equal_leaves)
+TEST(fold_takes_the_older_of_equal_leaves)
 {
 	struct mp_context_step steps[2] = {{{1, 0, MP_CONTEXT_CALL}, false},
 					   {{1, 7, MP_CONTEXT_FUNCTION}, false}};
@@ -352,9 +339,8 @@ START_TEST(fold_takes_the_older_of_equal_leaves)
 			ck_assert_uint_ge(tree.nodes[i].vaddr, 1050);
 	ck_assert_uint_eq(tree.nodes[0].total, 100);
 }
-END_TEST
 
-START_TEST(folded_trees_still_add_up)
+TEST(folded_trees_still_add_up)
 {
 	make_tree();
 	add_stacks(&other, 0, NR_STACKS);
@@ -364,9 +350,8 @@ START_TEST(folded_trees_still_add_up)
 	ck_assert_uint_eq(tree.nodes[0].total, 2 * other.nodes[0].total);
 	ck_assert_uint_eq(sum_new(&tree), 2 * sum_new(&other));
 }
-END_TEST
 
-START_TEST(tree_refuses_what_it_cannot_count)
+TEST(tree_refuses_what_it_cannot_count)
 {
 	struct mp_context_step steps[2] = {{{1, 0x100, MP_CONTEXT_CALL}, true},
 					   {{1, 0x200, MP_CONTEXT_FUNCTION}, false}};
@@ -378,9 +363,8 @@ START_TEST(tree_refuses_what_it_cannot_count)
 	ck_assert_int_eq(mp_context_add_tree(&tree, 0, &tree, NULL, NULL), -EOVERFLOW);
 	ck_assert_uint_eq(tree.nodes[0].total, INT64_MAX);
 }
-END_TEST
 
-START_TEST(bytes_give_the_tree_back)
+TEST(bytes_give_the_tree_back)
 {
 	uint8_t *bytes, *again;
 	size_t size, size_again;
@@ -399,22 +383,19 @@ START_TEST(bytes_give_the_tree_back)
 	free(bytes);
 	free(again);
 }
-END_TEST
 
-START_TEST(bytes_of_an_empty_tree_are_read)
+TEST(bytes_of_an_empty_tree_are_read)
 {
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_context_encode(&tree, &bytes, &size), 0);
 	mp_context_tree_fini(&other);
 	ck_assert_int_eq(mp_context_decode(bytes, size, &other, NULL), 0);
 	ck_assert_uint_eq(other.nr_nodes, 1);
-	free(bytes);
 }
-END_TEST
 
-START_TEST(bytes_stay_below_a_limit)
+TEST(bytes_stay_below_a_limit)
 {
 	static const size_t limits[] = {4096, 1000, 200, 64};
 	uint64_t total;
@@ -433,12 +414,11 @@ START_TEST(bytes_stay_below_a_limit)
 		free(bytes);
 	}
 }
-END_TEST
 
-START_TEST(damaged_bytes_are_refused)
+TEST(damaged_bytes_are_refused)
 {
 	struct mp_context_tree read;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size, refused = 0;
 
 	for (size_t i = 0; i < 40; i++)
@@ -457,11 +437,9 @@ START_TEST(damaged_bytes_are_refused)
 	}
 	/* Only addresses and counts are free. */
 	ck_assert_uint_gt(refused, size / 4);
-	free(bytes);
 }
-END_TEST
 
-START_TEST(merged_trees_are_added_trees)
+TEST(merged_trees_are_added_trees)
 {
 	struct mp_context_tree part, raw = {0};
 	uint8_t *bytes;
@@ -485,30 +463,3 @@ START_TEST(merged_trees_are_added_trees)
 	check_shape(&other);
 	check_equal(&tree, &other);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("context_tree");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, tree_equals_the_sums_over_its_stacks);
-	tcase_add_test(tc, trees_of_parts_add_up_to_the_tree_of_all);
-	tcase_add_test(tc, node_that_becomes_two_keeps_its_samples_in_the_lower_one);
-	tcase_add_test(tc, translated_keys_that_become_equal_share_a_node);
-	tcase_add_test(tc, fold_keeps_sums_and_the_totals_of_what_is_left);
-	tcase_add_test(tc, fold_takes_the_smallest_leaves);
-	tcase_add_test(tc, fold_takes_the_older_of_equal_leaves);
-	tcase_add_test(tc, folded_trees_still_add_up);
-	tcase_add_test(tc, tree_refuses_what_it_cannot_count);
-	tcase_add_test(tc, bytes_give_the_tree_back);
-	tcase_add_test(tc, bytes_of_an_empty_tree_are_read);
-	tcase_add_test(tc, bytes_stay_below_a_limit);
-	tcase_add_test(tc, damaged_bytes_are_refused);
-	tcase_add_test(tc, merged_trees_are_added_trees);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,9 +2,6 @@
 /* test_eh - a CIE is read if all unwinders find the same in its augmentation. */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "libprof/elf/eh.h"
 
 static const struct {
@@ -27,7 +24,7 @@ static const struct {
 	{"eh", {0}, 8, -EOPNOTSUPP},
 };
 
-START_TEST(eh_reads_augmentations_that_have_one_meaning)
+TEST_EACH(eh_reads_augmentations_that_have_one_meaning, sizeof(cies) / sizeof(cies[0]))
 {
 	uint8_t bytes[64] = {0, 0, 0, 0, 0, 0, 0, 0, 1}, *p = bytes + 9;
 	struct mp_cursor first, cur;
@@ -46,17 +43,3 @@ START_TEST(eh_reads_augmentations_that_have_one_meaning)
 	first = cur = (struct mp_cursor){.p = bytes, .end = p, .vaddr = 0x1000};
 	ck_assert_int_eq(mp_eh_next(&cur, &first, &cie, &fde), cies[_i].want);
 }
-END_TEST
-
-static Suite *eh_suite(void)
-{
-	Suite *suite = suite_create("eh");
-	TCase *tc = tcase_create("eh");
-
-	tcase_add_loop_test(tc, eh_reads_augmentations_that_have_one_meaning, 0,
-			    (int)(sizeof(cies) / sizeof(cies[0])));
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(eh_suite)

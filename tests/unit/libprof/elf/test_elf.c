@@ -65,7 +65,7 @@ static const struct mp_symbol *symbol(const struct mp_elf *elf, const char *name
 	return NULL;
 }
 
-START_TEST(elf_finds_functions_relocations_and_build_id)
+TEST(elf_finds_functions_relocations_and_build_id)
 {
 	const struct mp_symbol *twice;
 	const struct mp_reloc *relocs;
@@ -104,7 +104,6 @@ START_TEST(elf_finds_functions_relocations_and_build_id)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 static const struct mp_reloc *dynamic_at(const struct mp_elf *elf, uint64_t vaddr)
 {
@@ -115,7 +114,7 @@ static const struct mp_reloc *dynamic_at(const struct mp_elf *elf, uint64_t vadd
 	return NULL;
 }
 
-START_TEST(elf_expands_packed_relative_relocations)
+TEST(elf_expands_packed_relative_relocations)
 {
 	const struct mp_reloc *reloc;
 	struct mp_elf *elf;
@@ -141,9 +140,8 @@ START_TEST(elf_expands_packed_relative_relocations)
 		unlink(path);
 	}
 }
-END_TEST
 
-START_TEST(elf_reads_static_programs)
+TEST(elf_reads_static_programs)
 {
 	struct mp_elf *elf;
 	uint32_t nr_irelative = 0;
@@ -162,9 +160,8 @@ START_TEST(elf_reads_static_programs)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(elf_finds_as_many_fdes_as_readelf)
+TEST(elf_finds_as_many_fdes_as_readelf)
 {
 	static const char *const files[] = {"/bin/sh", "/usr/lib/x86_64-linux-gnu/libc.so.6"};
 
@@ -189,9 +186,8 @@ START_TEST(elf_finds_as_many_fdes_as_readelf)
 		mp_elf_close(elf);
 	}
 }
-END_TEST
 
-START_TEST(elf_id_survives_strip_and_ignores_data)
+TEST(elf_id_survives_strip_and_ignores_data)
 {
 	struct mp_elf *elf, *stripped, *id_only;
 	char path[256], copy[300];
@@ -216,9 +212,8 @@ START_TEST(elf_id_survives_strip_and_ignores_data)
 	unlink(path);
 	unlink(copy);
 }
-END_TEST
 
-START_TEST(elf_without_section_headers_still_has_fdes)
+TEST(elf_without_section_headers_still_has_fdes)
 {
 	struct mp_elf *elf, *bare;
 	uint8_t *bytes;
@@ -243,9 +238,8 @@ START_TEST(elf_without_section_headers_still_has_fdes)
 	free(bytes);
 	unlink(path);
 }
-END_TEST
 
-START_TEST(elf_tells_read_only_from_writable)
+TEST(elf_tells_read_only_from_writable)
 {
 	struct mp_elf *elf;
 	uint64_t off, vaddr;
@@ -271,7 +265,6 @@ START_TEST(elf_tells_read_only_from_writable)
 	mp_elf_close(elf);
 	unlink(path);
 }
-END_TEST
 
 /* ---- files that are refused ----------------------------------------------------------------- */
 
@@ -326,7 +319,7 @@ static Elf64_Phdr *phdr(uint8_t *bytes, unsigned int i)
 	return (Elf64_Phdr *)(bytes + sizeof(Elf64_Ehdr)) + i;
 }
 
-START_TEST(elf_reads_the_smallest_file)
+TEST(elf_reads_the_smallest_file)
 {
 	char hex[2 * MP_BUILD_ID_MAX + 1];
 	struct mp_elf *elf;
@@ -344,7 +337,6 @@ START_TEST(elf_reads_the_smallest_file)
 	mp_elf_close(elf);
 	free(bytes);
 }
-END_TEST
 
 /* Kinds of damage and the expected errors. */
 static const struct {
@@ -444,7 +436,7 @@ static void damage(uint8_t *bytes, const char *what)
 		ck_abort_msg("%s", what);
 }
 
-START_TEST(elf_refuses_damage)
+TEST_EACH(elf_refuses_damage, sizeof(damages) / sizeof(damages[0]))
 {
 	struct mp_elf *elf = (void *)1;
 	size_t size;
@@ -458,9 +450,8 @@ START_TEST(elf_refuses_damage)
 	ck_assert_msg(!strncmp(err.msg, "dir/name: ", 10), "%s", err.msg);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(elf_refuses_every_truncation)
+TEST(elf_refuses_every_truncation)
 {
 	struct mp_elf *elf;
 	size_t size;
@@ -476,9 +467,8 @@ START_TEST(elf_refuses_every_truncation)
 	}
 	free(bytes);
 }
-END_TEST
 
-START_TEST(elf_survives_every_flipped_bit)
+TEST(elf_survives_every_flipped_bit)
 {
 	struct mp_elf *elf;
 	uint32_t nr_ok = 0, nr_bad = 0;
@@ -499,9 +489,8 @@ START_TEST(elf_survives_every_flipped_bit)
 	ck_assert_uint_gt(nr_bad, 100);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(elf_refuses_what_is_no_regular_file)
+TEST(elf_refuses_what_is_no_regular_file)
 {
 	char path[256], fifo[300];
 	struct mp_elf *elf;
@@ -524,9 +513,8 @@ START_TEST(elf_refuses_what_is_no_regular_file)
 	unlink(path);
 	unlink(fifo);
 }
-END_TEST
 
-START_TEST(elf_read_for_its_id_survives_truncation_under_it)
+TEST(elf_read_for_its_id_survives_truncation_under_it)
 {
 	struct mp_elf *elf;
 	char path[256];
@@ -544,12 +532,11 @@ START_TEST(elf_read_for_its_id_survives_truncation_under_it)
 	unlink(path);
 	free(bytes);
 }
-END_TEST
 
 /* ---- pointers of exception tables ------------------------------------------------------------ */
 
 /* Libraries that old linkers made name the start of their code as the entry. */
-START_TEST(elf_start_is_code_that_the_kernel_enters)
+TEST(elf_start_is_code_that_the_kernel_enters)
 {
 	static const struct {
 		uint8_t code[8];
@@ -587,29 +574,3 @@ START_TEST(elf_start_is_code_that_the_kernel_enters)
 		free(bytes);
 	}
 }
-END_TEST
-
-static Suite *elf_suite(void)
-{
-	Suite *suite = suite_create("elf");
-	TCase *tc = tcase_create("elf");
-
-	tcase_add_test(tc, elf_finds_functions_relocations_and_build_id);
-	tcase_add_test(tc, elf_expands_packed_relative_relocations);
-	tcase_add_test(tc, elf_reads_static_programs);
-	tcase_add_test(tc, elf_finds_as_many_fdes_as_readelf);
-	tcase_add_test(tc, elf_id_survives_strip_and_ignores_data);
-	tcase_add_test(tc, elf_without_section_headers_still_has_fdes);
-	tcase_add_test(tc, elf_tells_read_only_from_writable);
-	tcase_add_test(tc, elf_reads_the_smallest_file);
-	tcase_add_loop_test(tc, elf_refuses_damage, 0, sizeof(damages) / sizeof(damages[0]));
-	tcase_add_test(tc, elf_refuses_every_truncation);
-	tcase_add_test(tc, elf_survives_every_flipped_bit);
-	tcase_add_test(tc, elf_refuses_what_is_no_regular_file);
-	tcase_add_test(tc, elf_read_for_its_id_survives_truncation_under_it);
-	tcase_add_test(tc, elf_start_is_code_that_the_kernel_enters);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(elf_suite)

@@ -2,11 +2,7 @@
 /* test_elf_pages - copies of mapped files: which pages changed, and that none loses its bytes. */
 #include <check.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "libprof/elf/elf.h"
 #include "tests/unit/suite.h"
@@ -22,7 +18,6 @@ static uint64_t *changed;
 static void setup(void)
 {
 	char command[256];
-	struct mp_err err;
 
 	strcpy(path, "/tmp/test_elf_pages.XXXXXX");
 	close(mkstemp(path));
@@ -50,12 +45,14 @@ static bool is_changed(size_t off)
 	return changed[page / 64] >> (page % 64) & 1;
 }
 
-START_TEST(pages_that_differ_are_found_and_keep_their_bytes)
+FIXTURE(setup, teardown);
+
+TEST(pages_that_differ_are_found_and_keep_their_bytes)
 {
 	const size_t places[] = {0, 5000, MP_ELF_READ_AT_ONCE - 1, MP_ELF_READ_AT_ONCE,
 				 elf->size - 1};
 	const size_t nr_places = sizeof(places) / sizeof(places[0]);
-	uint8_t *want = malloc(elf->size);
+	AUTO_FREE uint8_t *want = malloc(elf->size);
 	size_t nr = 0;
 
 	ck_assert_ptr_nonnull(want);
@@ -72,9 +69,7 @@ START_TEST(pages_that_differ_are_found_and_keep_their_bytes)
 		nr += is_changed(off);
 	ck_assert_uint_eq(nr, nr_places);
 	ck_assert_int_eq(memcmp(copy, want, elf->size), 0);
-	free(want);
 }
-END_TEST
 
 /* Return: pages of this process that are mapped from files, as the kernel counts them. */
 static size_t file_pages(void)
@@ -97,7 +92,7 @@ static uint64_t sum(const uint8_t *bytes, size_t size)
 	return sum;
 }
 
-START_TEST(dropped_pages_are_no_memory_and_can_be_read_again)
+TEST(dropped_pages_are_no_memory_and_can_be_read_again)
 {
 	uint64_t before = sum(elf->data, elf->size);
 	size_t read = file_pages();
@@ -109,13 +104,11 @@ START_TEST(dropped_pages_are_no_memory_and_can_be_read_again)
 	ck_assert_uint_le(file_pages() + elf->size / MP_ELF_PAGE / 2, read);
 	ck_assert_uint_eq(sum(elf->data, elf->size), before);
 }
-END_TEST
 
-START_TEST(bytes_in_memory_are_never_dropped)
+TEST(bytes_in_memory_are_never_dropped)
 {
 	uint8_t *bytes = malloc(elf->size), *own;
 	struct mp_elf *memory;
-	struct mp_err err;
 
 	ck_assert_ptr_nonnull(bytes);
 	memcpy(bytes, elf->data, elf->size);
@@ -131,19 +124,3 @@ START_TEST(bytes_in_memory_are_never_dropped)
 	mp_elf_close(memory);
 	free(bytes);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("elf_pages");
-	TCase *t = tcase_create("elf_pages");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, pages_that_differ_are_found_and_keep_their_bytes);
-	tcase_add_test(t, dropped_pages_are_no_memory_and_can_be_read_again);
-	tcase_add_test(t, bytes_in_memory_are_never_dropped);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -6,8 +6,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/support/compile.h"
 #include "tests/unit/verify_pair.h"
 
@@ -23,7 +21,6 @@ static const uint8_t class_move[] = {0x48, 0xb8, 0x00, 0xd5, 0xd4, 0xbc, 0xbc, 0
 
 static struct mp_elf *read_memory(const uint8_t *bytes, size_t size)
 {
-	struct mp_err err = {""};
 	struct mp_elf *elf;
 
 	ck_assert_msg(!mp_elf_open_memory("changed", bytes, size, MP_ELF_ALL, &elf, &err), "%s",
@@ -44,7 +41,6 @@ static uint32_t nr_named(const struct mp_elf *elf, const char *name)
 /* Builds the static program. Return: the opened file, and its bytes in *@bytes. */
 static struct mp_elf *build(const char *flags, uint8_t **bytes)
 {
-	struct mp_err err = {""};
 	struct mp_elf *elf;
 	char path[256];
 
@@ -78,8 +74,11 @@ static uint32_t change_class(uint8_t *bytes, size_t size)
 	return nr;
 }
 
-START_TEST(personality_without_a_name_is_what_it_is_with_one)
+TEST(personality_without_a_name_is_what_it_is_with_one)
 {
+	if (!compile_has("g++"))
+		MORPH_SKIP("no g++");
+
 	struct mp_elf *with, *without;
 	uint8_t *bytes, *stripped;
 
@@ -100,10 +99,12 @@ START_TEST(personality_without_a_name_is_what_it_is_with_one)
 	free(bytes);
 	free(stripped);
 }
-END_TEST
 
-START_TEST(personality_that_asks_for_another_class_is_not_known)
+TEST(personality_that_asks_for_another_class_is_not_known)
 {
+	if (!compile_has("g++"))
+		MORPH_SKIP("no g++");
+
 	struct mp_elf *elf, *changed;
 	uint8_t *bytes;
 
@@ -117,11 +118,13 @@ START_TEST(personality_that_asks_for_another_class_is_not_known)
 	mp_elf_close(elf);
 	free(bytes);
 }
-END_TEST
 
 /* Among many tables, one is not a table of C++, or of C. */
-START_TEST(personality_with_a_table_of_another_kind_is_not_known)
+TEST_EACH(personality_with_a_table_of_another_kind_is_not_known, 2)
 {
+	if (!compile_has("g++"))
+		MORPH_SKIP("no g++");
+
 	const char *name = _i ? C : CXX;
 	struct mp_elf *elf, *changed;
 	uint8_t *bytes, *table = NULL;
@@ -146,13 +149,14 @@ START_TEST(personality_with_a_table_of_another_kind_is_not_known)
 	mp_elf_close(elf);
 	free(bytes);
 }
-END_TEST
 
 /* Original and output agree, but the routine is unknown: verify must notice itself. */
-START_TEST(verify_asks_the_routine_itself_for_what_it_is)
+TEST(verify_asks_the_routine_itself_for_what_it_is)
 {
+	if (!compile_has("g++"))
+		MORPH_SKIP("no g++");
+
 	struct mp_elf *original, *output;
-	struct mp_err err = {""};
 	uint8_t *bytes;
 	struct pair p;
 	int rc;
@@ -177,7 +181,6 @@ START_TEST(verify_asks_the_routine_itself_for_what_it_is)
 	free(bytes);
 	pair_free(&p);
 }
-END_TEST
 
 /* ---- Rust -------------------------------------------------------------------------------- */
 
@@ -185,7 +188,6 @@ static struct mp_elf *build_rust(const char *flags)
 {
 	const char *dir = getenv("TMPDIR");
 	char path[256], line[512];
-	struct mp_err err = {""};
 	struct mp_elf *elf;
 
 	snprintf(path, sizeof(path), "%s/morph-rust-%d", dir ? dir : "/tmp", (int)getpid());
@@ -196,8 +198,11 @@ static struct mp_elf *build_rust(const char *flags)
 	return elf;
 }
 
-START_TEST(personality_of_rust_is_known_by_what_it_calls)
+TEST(personality_of_rust_is_known_by_what_it_calls)
 {
+	if (access("/usr/bin/rustc", X_OK))
+		MORPH_SKIP("no rustc");
+
 	struct mp_elf *with = build_rust(""), *without = build_rust("-C link-arg=-s");
 	struct mp_elf *alone = build_rust("-C target-feature=+crt-static -C link-arg=-s");
 
@@ -213,10 +218,12 @@ START_TEST(personality_of_rust_is_known_by_what_it_calls)
 	mp_elf_close(without);
 	mp_elf_close(alone);
 }
-END_TEST
 
-START_TEST(personality_that_calls_something_else_is_not_rusts)
+TEST(personality_that_calls_something_else_is_not_rusts)
 {
+	if (access("/usr/bin/rustc", X_OK))
+		MORPH_SKIP("no rustc");
+
 	static const char name[] = "_Unwind_GetRegionStart";
 	struct mp_elf *elf = build_rust("-C link-arg=-s"), *changed;
 	uint8_t *bytes = malloc(elf->size), *p;
@@ -232,7 +239,6 @@ START_TEST(personality_that_calls_something_else_is_not_rusts)
 	mp_elf_close(elf);
 	free(bytes);
 }
-END_TEST
 
 #define FROM_START 0x4b
 #define FROM_FIELD 0x1b
@@ -261,8 +267,11 @@ static bool change_base(struct pair *p, const struct mp_fde *fde)
  * Two versions of Rust's library interpret a base relative to its field differently. LLVM's C++
  * runtime has no base relative to the function.
  */
-START_TEST(verify_wants_the_base_that_every_version_reads_alike)
+TEST_EACH(verify_wants_the_base_that_every_version_reads_alike, 3)
 {
+	if (_i ? access("/usr/bin/rustc", X_OK) : !compile_has("g++"))
+		MORPH_SKIP("no compiler");
+
 	static const char *const commands[] = {STATIC, RUSTC " -C link-arg=-Wl,--emit-relocs",
 					       RUSTC " -C link-arg=-s"};
 	uint32_t nr = 0;
@@ -284,28 +293,3 @@ START_TEST(verify_wants_the_base_that_every_version_reads_alike)
 	ck_assert_uint_eq(nr, 20);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("personality");
-	TCase *t = tcase_create("personality");
-
-	tcase_set_timeout(t, 120);
-	if (compile_has("g++")) {
-		tcase_add_test(t, personality_without_a_name_is_what_it_is_with_one);
-		tcase_add_test(t, personality_that_asks_for_another_class_is_not_known);
-		tcase_add_loop_test(t, personality_with_a_table_of_another_kind_is_not_known, 0, 2);
-		tcase_add_test(t, verify_asks_the_routine_itself_for_what_it_is);
-		tcase_add_loop_test(t, verify_wants_the_base_that_every_version_reads_alike, 0, 1);
-	}
-	if (!access("/usr/bin/rustc", X_OK)) {
-		tcase_add_test(t, personality_of_rust_is_known_by_what_it_calls);
-		tcase_add_test(t, personality_that_calls_something_else_is_not_rusts);
-		tcase_add_loop_test(t, verify_wants_the_base_that_every_version_reads_alike, 1, 3);
-	}
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

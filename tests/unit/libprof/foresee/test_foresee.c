@@ -8,8 +8,6 @@
  */
 #include "libprof/foresee/foresee.h"
 
-#include <string.h>
-
 #include "tests/unit/suite.h"
 
 enum {
@@ -356,7 +354,7 @@ static void insn_check(const struct insn *insn, uint64_t rdi, uint64_t rsi, uint
 			     result);
 }
 
-START_TEST(foresee_computes_what_this_processor_does)
+TEST(foresee_computes_what_this_processor_does)
 {
 	const size_t nr = sizeof(edges) / sizeof(edges[0]);
 
@@ -368,7 +366,6 @@ START_TEST(foresee_computes_what_this_processor_does)
 			insn_check(&insns[k], edges[i % nr], 1, counts[i / nr]);
 	}
 }
-END_TEST
 
 /* ---- what is known ---- */
 
@@ -402,7 +399,7 @@ CODE(c_vector,
      "test %rdi, %rdi; paddd %xmm1, %xmm0; vpxor %ymm0, %ymm0, %ymm0; je 1f; 1: movd %xmm0, %edi; "
      "test %rdi, %rdi; je 1f; 1: ret");
 
-START_TEST(foresee_knows_what_follows_from_registers)
+TEST(foresee_knows_what_follows_from_registers)
 {
 	memset(registers, 0, sizeof(registers));
 	registers[RSI] = 7;
@@ -424,9 +421,8 @@ START_TEST(foresee_knows_what_follows_from_registers)
 	ck_assert_str_eq(WAYS(c_cmov_unknown, 0xffff), "");
 	ck_assert_str_eq(WAYS(c_set_unknown, 0xffff), "");
 }
-END_TEST
 
-START_TEST(foresee_knows_nothing_of_memory_and_addresses_of_code)
+TEST(foresee_knows_nothing_of_memory_and_addresses_of_code)
 {
 	memset(registers, 0, sizeof(registers));
 	ck_assert_str_eq(WAYS(c_load, 0xffff), "");
@@ -436,9 +432,8 @@ START_TEST(foresee_knows_nothing_of_memory_and_addresses_of_code)
 	ck_assert_str_eq(WAYS(c_store_set, 0xffff), "t");
 	ck_assert_str_eq(WAYS(c_lea, 0xffff), "");
 }
-END_TEST
 
-START_TEST(foresee_knows_flags_one_by_one)
+TEST(foresee_knows_flags_one_by_one)
 {
 	memset(registers, 0, sizeof(registers));
 	registers[R8] = 2;
@@ -453,9 +448,8 @@ START_TEST(foresee_knows_flags_one_by_one)
 	ck_assert_str_eq(WAYS(c_shift_zero, 0xffff & ~(1 << RSI)), "");
 	ck_assert_str_eq(WAYS(c_shift_unknown, 0xffff & ~(1 << RCX)), "");
 }
-END_TEST
 
-START_TEST(foresee_forgets_what_other_instructions_write)
+TEST(foresee_forgets_what_other_instructions_write)
 {
 	memset(registers, 0, sizeof(registers));
 	ck_assert_str_eq(WAYS(c_implicit, 0xffff), "t");
@@ -463,7 +457,6 @@ START_TEST(foresee_forgets_what_other_instructions_write)
 	ck_assert_str_eq(WAYS(c_push, 0xffff), "t");
 	ck_assert_str_eq(WAYS(c_vector, 0xffff), "t");
 }
-END_TEST
 
 /* ---- where it goes, and where it ends ---- */
 
@@ -496,7 +489,7 @@ ENDS(e_jump_16, ".byte 0x66, 0xe9, 0, 0, 0, 0");
 ENDS(e_branch_16, ".byte 0x66, 0x0f, 0x84, 0, 0, 0, 0");
 ENDS(e_no_insn, ".byte 0x06");
 
-START_TEST(foresee_follows_jumps_and_branches)
+TEST(foresee_follows_jumps_and_branches)
 {
 	memset(registers, 0, sizeof(registers));
 	ck_assert_str_eq(WAYS(c_way, 0), "ttn");
@@ -508,9 +501,8 @@ START_TEST(foresee_follows_jumps_and_branches)
 	ck_assert_uint_eq(foresee_at(c_way, c_way_end, (uint64_t)-8, 0), 3);
 	ck_assert_uint_eq(ways[0].vaddr, 2);
 }
-END_TEST
 
-START_TEST(foresee_ends_after_eight_branches_and_a_hundred_instructions)
+TEST(foresee_ends_after_eight_branches_and_a_hundred_instructions)
 {
 	memset(registers, 0, sizeof(registers));
 	registers[RCX] = 5;
@@ -518,9 +510,8 @@ START_TEST(foresee_ends_after_eight_branches_and_a_hundred_instructions)
 	ck_assert_str_eq(WAYS(c_spin, 0xffff), "");
 	ck_assert_str_eq(WAYS(c_long, 0xffff), "t");
 }
-END_TEST
 
-START_TEST(foresee_ends_where_the_way_is_not_known)
+TEST(foresee_ends_where_the_way_is_not_known)
 {
 	memset(registers, 0, sizeof(registers));
 #define IS_END(name) ck_assert_msg(!strcmp(WAYS(name, 0xffff), "t"), #name)
@@ -546,26 +537,23 @@ START_TEST(foresee_ends_where_the_way_is_not_known)
 	IS_END(e_branch_16);
 	IS_END(e_no_insn);
 }
-END_TEST
 
-START_TEST(foresee_reads_nothing_behind_the_code)
+TEST(foresee_reads_nothing_behind_the_code)
 {
 	size_t size = (size_t)(c_near_end - c_near);
 
 	/* Each piece lies in memory of exactly its size, for valgrind and the sanitizers. */
 	for (size_t n = 1; n <= size; n++) {
-		uint8_t *piece = malloc(n);
+		AUTO_FREE uint8_t *piece = malloc(n);
 
 		ck_assert_ptr_nonnull(piece);
 		memcpy(piece, c_near, n);
 		ck_assert_uint_eq(foresee(piece, piece + n, 0), n < 8 ? 0 : n < size - 1 ? 1 : 2);
-		free(piece);
 	}
 	ck_assert_uint_eq(foresee(c_near, c_near, 0), 0);
 }
-END_TEST
 
-START_TEST(foresee_begins_with_the_flags_of_the_sample)
+TEST(foresee_begins_with_the_flags_of_the_sample)
 {
 	/* je .+1; nop; jb .+1; nop; ret */
 	static const uint8_t code[] = {0x74, 0x01, 0x90, 0x72, 0x01, 0x90, 0xc3};
@@ -577,25 +565,3 @@ START_TEST(foresee_begins_with_the_flags_of_the_sample)
 	ck_assert_str_eq(ways_of(code, end, 1u << MP_FORESEE_FLAGS), "nt");
 	ck_assert_str_eq(ways_of(code, end, 0xffff), "");
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("foresee");
-	TCase *tc = tcase_create("foresee");
-
-	tcase_add_test(tc, foresee_computes_what_this_processor_does);
-	tcase_add_test(tc, foresee_knows_what_follows_from_registers);
-	tcase_add_test(tc, foresee_knows_nothing_of_memory_and_addresses_of_code);
-	tcase_add_test(tc, foresee_knows_flags_one_by_one);
-	tcase_add_test(tc, foresee_forgets_what_other_instructions_write);
-	tcase_add_test(tc, foresee_follows_jumps_and_branches);
-	tcase_add_test(tc, foresee_ends_after_eight_branches_and_a_hundred_instructions);
-	tcase_add_test(tc, foresee_ends_where_the_way_is_not_known);
-	tcase_add_test(tc, foresee_reads_nothing_behind_the_code);
-	tcase_add_test(tc, foresee_begins_with_the_flags_of_the_sample);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,8 +3,6 @@
  * test_branch_hint - the features that are found at a branch, and the kinds of waits of
  * instructions.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/infer/branch_hint.h"
 #include "libprof/infer/insn_latency.h"
@@ -27,34 +25,23 @@ static bool sees(uint32_t block, enum mp_branch_evidence_kind kind)
 	return seen(block) >> kind & 1;
 }
 
-START_TEST(hint_sees_an_if_without_else)
+TEST(hint_sees_an_if_without_else)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 1);
-	toy_block(&toy, MP_TERM_FALL, 1);
-	toy_block(&toy, MP_TERM_RET, 1);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 1);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 1}, {MP_TERM_FALL, 1}, {MP_TERM_RET, 1});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 1}, {0, 2, MP_EDGE_TAKEN, 0}, {1, 2, MP_EDGE_FALL, 1});
 	toy_finish(&toy);
 	ck_assert(sees(0, MP_EVIDENCE_SKIP) && !sees(0, MP_EVIDENCE_ASIDE));
 	ck_assert(sees(0, MP_EVIDENCE_RETURNS) && !sees(0, MP_EVIDENCE_FALL_RETURNS));
 	ck_assert(sees(0, MP_EVIDENCE_SHARED) && !sees(0, MP_EVIDENCE_FALL_SHARED));
 	ck_assert(!sees(0, MP_EVIDENCE_BACK) && !sees(0, MP_EVIDENCE_FAR));
 }
-END_TEST
 
-START_TEST(hint_sees_what_lies_aside)
+TEST(hint_sees_what_lies_aside)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 1);
-	toy_block(&toy, MP_TERM_RET, 1);
-	toy_block(&toy, MP_TERM_JUMP, 1);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
-	toy_edge(&toy, 2, 1, MP_EDGE_JUMP, 0);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 1}, {MP_TERM_RET, 1}, {MP_TERM_JUMP, 1});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 1}, {0, 2, MP_EDGE_TAKEN, 0}, {2, 1, MP_EDGE_JUMP, 0});
 	toy_call(&toy, 2, 0);
 	toy_finish(&toy);
 	mp_block_set_target(&toy.blocks[2], toy.blocks[1].vaddr);
@@ -68,23 +55,15 @@ START_TEST(hint_sees_what_lies_aside)
 	toy.edges[1] = (struct mp_edge){0, 1, MP_EDGE_FALL};
 	ck_assert(sees(0, MP_EVIDENCE_ASIDE) && sees(0, MP_EVIDENCE_ENDS_COLD));
 }
-END_TEST
 
 /* 0 enters; loop: 1 -> 2, or out to 3; 2 -> 1. */
-START_TEST(hint_sees_loops)
+TEST(hint_sees_loops)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 1);
-	toy_block(&toy, MP_TERM_COND, 9);
-	toy_block(&toy, MP_TERM_COND, 9);
-	toy_block(&toy, MP_TERM_TRAP, 1);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 0, 3, MP_EDGE_TAKEN, 0);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 8);
-	toy_edge(&toy, 1, 3, MP_EDGE_TAKEN, 1);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 1);
-	toy_edge(&toy, 2, 1, MP_EDGE_TAKEN, 8);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 1}, {MP_TERM_COND, 9}, {MP_TERM_COND, 9},
+		   {MP_TERM_TRAP, 1});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 1}, {0, 3, MP_EDGE_TAKEN, 0}, {1, 2, MP_EDGE_FALL, 8},
+		  {1, 3, MP_EDGE_TAKEN, 1}, {2, 3, MP_EDGE_FALL, 1}, {2, 1, MP_EDGE_TAKEN, 8});
 	toy_finish(&toy);
 	ck_assert(sees(0, MP_EVIDENCE_FALL_ENTERS) && !sees(0, MP_EVIDENCE_ENTERS));
 	ck_assert(sees(1, MP_EVIDENCE_LEAVES) && !sees(1, MP_EVIDENCE_FALL_LEAVES));
@@ -93,9 +72,8 @@ START_TEST(hint_sees_loops)
 	/* A way that never returns is unlikely, whatever its other features. */
 	ck_assert(mp_branch_hint(mp_branch_evidence_find(&toy.cfg, &shape, 1)) < -1);
 }
-END_TEST
 
-START_TEST(hint_knows_comparisons)
+TEST(hint_knows_comparisons)
 {
 	static const struct {
 		enum mp_compared is;
@@ -120,9 +98,8 @@ START_TEST(hint_knows_comparisons)
 		ck_assert_msg(mp_insn_compares(cases[i].bytes, cases[i].len) == cases[i].is,
 			      "case %zu", i);
 }
-END_TEST
 
-START_TEST(waits_are_told_by_opcode_and_operand)
+TEST(waits_are_told_by_opcode_and_operand)
 {
 	static const struct {
 		enum mp_latency is;
@@ -163,29 +140,10 @@ START_TEST(waits_are_told_by_opcode_and_operand)
 			      i, mp_insn_latency(cases[i].bytes, &insn));
 	}
 }
-END_TEST
 
-START_TEST(waits_cost_something)
+TEST(waits_cost_something)
 {
 	for (int w = 0; w < MP_NR_LATENCIES; w++)
 		ck_assert(mp_latency_cost((enum mp_latency)w) > 0);
 	ck_assert(mp_latency_cost(MP_LATENCY_LOAD) > mp_latency_cost(MP_LATENCY_PLAIN));
 }
-END_TEST
-
-static Suite *hint_suite(void)
-{
-	Suite *suite = suite_create("branch_hint");
-	TCase *tc = tcase_create("branch_hint");
-
-	tcase_add_test(tc, hint_sees_an_if_without_else);
-	tcase_add_test(tc, hint_sees_what_lies_aside);
-	tcase_add_test(tc, hint_sees_loops);
-	tcase_add_test(tc, hint_knows_comparisons);
-	tcase_add_test(tc, waits_are_told_by_opcode_and_operand);
-	tcase_add_test(tc, waits_cost_something);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(hint_suite)

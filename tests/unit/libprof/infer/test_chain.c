@@ -5,9 +5,7 @@
  */
 #include "libprof/infer/chain.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/unit/suite.h"
 
@@ -31,13 +29,12 @@ static struct mp_chain *make(uint32_t nr, const struct mp_chain_step *steps, uin
 			     const double *leave)
 {
 	struct mp_chain *chain = NULL;
-	struct mp_err err = {{0}};
 
 	ck_assert_msg(!mp_chain_new(nr, steps, nr_steps, leave, ANY, &chain, &err), "%s", err.msg);
 	return chain;
 }
 
-START_TEST(chain_of_one_line_visits_all_once)
+TEST(chain_of_one_line_visits_all_once)
 {
 	static const struct mp_chain_step steps[] = {{0, 1, 1}, {1, 2, 1}};
 	double start[] = {5, 0, 2}, gain[] = {1, 10, 100};
@@ -49,10 +46,9 @@ START_TEST(chain_of_one_line_visits_all_once)
 	ck_assert(gain[0] == 111 && gain[1] == 110 && gain[2] == 100);
 	mp_chain_free(chain);
 }
-END_TEST
 
 /* Computing 1 - (1 - 1e-15) would be wrong by a tenth. */
-START_TEST(chain_is_exact_in_loops_that_hardly_end)
+TEST(chain_is_exact_in_loops_that_hardly_end)
 {
 	const double out = 1e-15;
 	const struct mp_chain_step steps[] = {{0, 1, 1 - out}, {1, 2, 1}, {2, 0, 1}};
@@ -64,9 +60,8 @@ START_TEST(chain_is_exact_in_loops_that_hardly_end)
 		ck_assert_msg(fabs(visits[s] * out - 1) < 1e-12, "%d: %g", s, visits[s]);
 	mp_chain_free(chain);
 }
-END_TEST
 
-START_TEST(chain_takes_steps_to_itself_and_several_between_two)
+TEST(chain_takes_steps_to_itself_and_several_between_two)
 {
 	static const struct mp_chain_step steps[] = {
 		{0, 0, 0.5}, {0, 1, 0.25}, {0, 1, 0.25}, {1, 1, 0.9}};
@@ -77,9 +72,8 @@ START_TEST(chain_takes_steps_to_itself_and_several_between_two)
 	ck_assert(fabs(visits[0] - 2) < 1e-12 && fabs(visits[1] - 10) < 1e-11);
 	mp_chain_free(chain);
 }
-END_TEST
 
-START_TEST(chain_of_nothing_is_none)
+TEST(chain_of_nothing_is_none)
 {
 	struct mp_chain *chain = make(0, NULL, 0, NULL);
 
@@ -88,10 +82,9 @@ START_TEST(chain_of_nothing_is_none)
 	mp_chain_free(chain);
 	mp_chain_free(NULL);
 }
-END_TEST
 
 /* Random graphs, nearly complete: nested loops with entries in their middle. */
-START_TEST(chain_agrees_with_walking_in_random_graphs)
+TEST(chain_agrees_with_walking_in_random_graphs)
 {
 	struct mp_chain_step steps[MAX * 8];
 	double leave[MAX], start[MAX], gain[MAX], visits[MAX], worth[MAX];
@@ -142,22 +135,19 @@ START_TEST(chain_agrees_with_walking_in_random_graphs)
 		mp_chain_free(chain);
 	}
 }
-END_TEST
 
-START_TEST(chain_refuses_what_never_ends)
+TEST(chain_refuses_what_never_ends)
 {
 	static const struct mp_chain_step steps[] = {{0, 1, 1}, {1, 2, 1}, {2, 1, 1}};
 	struct mp_chain *chain;
-	struct mp_err err = {{0}};
 
 	ck_assert_int_eq(mp_chain_new(3, steps, 3, (double[]){0, 0, 0}, ANY, &chain, &err), -EDOM);
 	ck_assert_ptr_null(chain);
 	ck_assert_uint_ne(err.msg[0], 0);
 	ck_assert_int_eq(mp_chain_new(1, steps, 0, (double[]){0}, ANY, &chain, NULL), -EDOM);
 }
-END_TEST
 
-START_TEST(chain_refuses_numbers_that_make_no_sense)
+TEST(chain_refuses_numbers_that_make_no_sense)
 {
 	static const struct mp_chain_step good = {0, 1, 0.5};
 	static const struct mp_chain_step bad[] = {{2, 1, 0.5}, {0, 2, 0.5}, {0, 1, 0},
@@ -173,9 +163,8 @@ START_TEST(chain_refuses_numbers_that_make_no_sense)
 					      NULL),
 				 -EINVAL);
 }
-END_TEST
 
-START_TEST(chain_gives_up_where_it_would_take_too_long)
+TEST(chain_gives_up_where_it_would_take_too_long)
 {
 	struct mp_chain_step steps[MAX * MAX];
 	double leave[MAX];
@@ -191,23 +180,3 @@ START_TEST(chain_gives_up_where_it_would_take_too_long)
 	ck_assert_int_eq(mp_chain_new(MAX, steps, nr, leave, MAX * MAX * MAX, &chain, NULL), 0);
 	mp_chain_free(chain);
 }
-END_TEST
-
-static Suite *chain_suite(void)
-{
-	Suite *suite = suite_create("chain");
-	TCase *tc = tcase_create("chain");
-
-	tcase_add_test(tc, chain_of_one_line_visits_all_once);
-	tcase_add_test(tc, chain_is_exact_in_loops_that_hardly_end);
-	tcase_add_test(tc, chain_takes_steps_to_itself_and_several_between_two);
-	tcase_add_test(tc, chain_of_nothing_is_none);
-	tcase_add_test(tc, chain_agrees_with_walking_in_random_graphs);
-	tcase_add_test(tc, chain_refuses_what_never_ends);
-	tcase_add_test(tc, chain_refuses_numbers_that_make_no_sense);
-	tcase_add_test(tc, chain_gives_up_where_it_would_take_too_long);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(chain_suite)

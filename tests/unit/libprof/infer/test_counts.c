@@ -3,9 +3,7 @@
  * test_counts - counts of a whole program: flow is conserved in every function with samples;
  * others stay zero.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "libprof/infer/counts.h"
 #include "tests/unit/suite.h"
@@ -38,26 +36,19 @@ static void check_conserved(const struct mp_counts *counts)
 /* f: a loop with a call that leaves it; g: never sampled; h: one block. */
 static void program(void)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_FALL, 0);
-	toy_block(&toy, MP_TERM_COND, 0);
-	toy_block(&toy, MP_TERM_COND, 0);
-	toy_block(&toy, MP_TERM_NORETURN, 0);
-	toy_block(&toy, MP_TERM_RET, 0);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_FALL, 0}, {MP_TERM_COND, 0}, {MP_TERM_COND, 0},
+		   {MP_TERM_NORETURN, 0}, {MP_TERM_RET, 0});
 	toy_func(&toy, "g");
 	toy_block(&toy, MP_TERM_RET, 0);
 	toy_func(&toy, "h");
 	toy_block(&toy, MP_TERM_RET, 0);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 1, 2, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 1, 4, MP_EDGE_TAKEN, 0);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 2, 1, MP_EDGE_TAKEN, 0);
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 0}, {1, 2, MP_EDGE_FALL, 0}, {1, 4, MP_EDGE_TAKEN, 0},
+		  {2, 3, MP_EDGE_FALL, 0}, {2, 1, MP_EDGE_TAKEN, 0});
 	toy_finish(&toy);
 }
 
-START_TEST(counts_are_conserved_in_every_sampled_function)
+TEST(counts_are_conserved_in_every_sampled_function)
 {
 	uint64_t samples[] = {6, 6000, 5400, 0, 5, 0, 60};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
@@ -68,7 +59,7 @@ START_TEST(counts_are_conserved_in_every_sampled_function)
 
 	for (int i = 0; i < 3; i++) {
 		struct mp_counts_stats stats;
-		struct mp_counts counts;
+		AUTO(mp_counts_fini) struct mp_counts counts = {0};
 
 		program();
 		ck_assert_int_eq(
@@ -81,12 +72,10 @@ START_TEST(counts_are_conserved_in_every_sampled_function)
 		ck_assert(counts.block[3] == 0 && counts.block[5] == 0);
 		ck_assert(counts.block[6] > 1);
 		ck_assert_uint_eq(counts.samples[1], 6000);
-		mp_counts_fini(&counts);
 	}
 }
-END_TEST
 
-START_TEST(counts_that_were_counted_are_taken_as_they_are)
+TEST(counts_that_were_counted_are_taken_as_they_are)
 {
 	/* 1 runs 101 times and goes to 2 each time but the last. */
 	uint64_t samples[TOY_MAX] = {0}, transfers[] = {0, 0, 1, 0, 99}, leavings[TOY_MAX] = {0};
@@ -99,7 +88,7 @@ START_TEST(counts_that_were_counted_are_taken_as_they_are)
 				     .nr_transfers = 100,
 				     .nr_blocks = 7,
 				     .exact = true};
-	struct mp_counts counts;
+	AUTO(mp_counts_fini) struct mp_counts counts = {0};
 
 	program();
 	for (uint32_t b = 0; b < 7; b++) {
@@ -119,9 +108,7 @@ START_TEST(counts_that_were_counted_are_taken_as_they_are)
 
 		ck_assert_msg(counts.edge[e] == want, "edge %u: %f", e, counts.edge[e]);
 	}
-	mp_counts_fini(&counts);
 }
-END_TEST
 
 /* 2 runs @rare times and leaves the loop every 100th time; all other flow stays in the loop. */
 static void count_loop(uint64_t rare, uint64_t rounds, uint64_t *samples,
@@ -138,7 +125,7 @@ static void count_loop(uint64_t rare, uint64_t rounds, uint64_t *samples,
 	}
 }
 
-START_TEST(counts_of_blocks_alone_tell_edges_to_the_last_one)
+TEST(counts_of_blocks_alone_tell_edges_to_the_last_one)
 {
 	/* Hot blocks beside rare ones, in both positions. */
 	const uint64_t cases[][2] = {{100, 1}, {100, 1000000000}, {1000000000, 10000000}, {0, 5}};
@@ -146,7 +133,7 @@ START_TEST(counts_of_blocks_alone_tell_edges_to_the_last_one)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t rare = cases[i][0], rounds = cases[i][1], samples[TOY_MAX] = {0};
 		struct mp_profile profile;
-		struct mp_counts counts;
+		AUTO(mp_counts_fini) struct mp_counts counts = {0};
 
 		program();
 		count_loop(rare, rounds, samples, &profile);
@@ -160,17 +147,15 @@ START_TEST(counts_of_blocks_alone_tell_edges_to_the_last_one)
 		ck_assert(counts.edge[2] == (double)(rounds - rare / 100));
 		ck_assert(counts.edge[4] == (double)(rare - rare / 100));
 		check_conserved(&counts);
-		mp_counts_fini(&counts);
 	}
 }
-END_TEST
 
-START_TEST(counts_of_which_one_does_not_fit_give_that_up)
+TEST(counts_of_which_one_does_not_fit_give_that_up)
 {
 	/* Block 3 was left in its middle: exit() in one of its calls. */
 	uint64_t samples[TOY_MAX] = {0};
 	struct mp_profile profile;
-	struct mp_counts counts;
+	AUTO(mp_counts_fini) struct mp_counts counts = {0};
 
 	program();
 	count_loop(10000, 500, samples, &profile);
@@ -179,11 +164,9 @@ START_TEST(counts_of_which_one_does_not_fit_give_that_up)
 	ck_assert(counts.block[3] == 100 && counts.block[0] == 500 && counts.block[1] == 10400 &&
 		  counts.block[2] == 10000);
 	check_conserved(&counts);
-	mp_counts_fini(&counts);
 }
-END_TEST
 
-START_TEST(counts_of_transfers_of_some_runs_alone_are_not_believed)
+TEST(counts_of_transfers_of_some_runs_alone_are_not_believed)
 {
 	/*
 	 * The block counts include as many runs again without transfers: 1 does not go to 2
@@ -193,7 +176,7 @@ START_TEST(counts_of_transfers_of_some_runs_alone_are_not_believed)
 	uint64_t leavings[TOY_MAX] = {0};
 	uint32_t leavers[TOY_MAX] = {0};
 	struct mp_profile profile;
-	struct mp_counts counts;
+	AUTO(mp_counts_fini) struct mp_counts counts = {0};
 
 	program();
 	count_loop(20000, 1000, samples, &profile);
@@ -204,27 +187,23 @@ START_TEST(counts_of_transfers_of_some_runs_alone_are_not_believed)
 	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, NULL), 0);
 	ck_assert(counts.edge[1] == 20000 && counts.edge[2] == 800 && counts.edge[4] == 19800);
 	check_conserved(&counts);
-	mp_counts_fini(&counts);
 }
-END_TEST
 
-START_TEST(counts_let_flow_leave_where_a_branch_leaves_the_function)
+TEST(counts_let_flow_leave_where_a_branch_leaves_the_function)
 {
 	/* Block 1's taken way goes to another function: a conditional tail call. */
 	uint64_t samples[] = {600, 600, 0, 0, 0, 0, 0};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
-	struct mp_counts counts;
+	AUTO(mp_counts_fini) struct mp_counts counts = {0};
 
 	program();
 	toy.blocks[1].nr_edges = 1;
 	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, NULL), 0);
 	ck_assert(counts.block[1] > 50);
 	ck_assert(counts.block[2] == 0);
-	mp_counts_fini(&counts);
 }
-END_TEST
 
-START_TEST(counts_listen_to_the_call_graph)
+TEST(counts_listen_to_the_call_graph)
 {
 	/*
 	 * f calls h from 1, which has few samples, and g from 2, which has more. But h has many
@@ -236,22 +215,17 @@ START_TEST(counts_listen_to_the_call_graph)
 	double without = 0;
 
 	for (int with = 0; with < 2; with++) {
-		struct mp_counts counts;
+		AUTO(mp_counts_fini) struct mp_counts counts = {0};
 
-		toy_init(&toy);
-		toy_func(&toy, "f");
-		toy_block(&toy, MP_TERM_COND, 0);
-		toy_block(&toy, MP_TERM_JUMP, 0);
-		toy_block(&toy, MP_TERM_FALL, 0);
-		toy_block(&toy, MP_TERM_RET, 0);
+		toy_start(&toy, "f");
+		toy_blocks(&toy, {MP_TERM_COND, 0}, {MP_TERM_JUMP, 0}, {MP_TERM_FALL, 0},
+			   {MP_TERM_RET, 0});
 		toy_func(&toy, "g");
 		toy_block(&toy, MP_TERM_RET, 0);
 		toy_func(&toy, "h");
 		toy_block(&toy, MP_TERM_RET, 0);
-		toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
-		toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
-		toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 0);
-		toy_edge(&toy, 2, 3, MP_EDGE_FALL, 0);
+		toy_edges(&toy, {0, 1, MP_EDGE_FALL, 0}, {0, 2, MP_EDGE_TAKEN, 0},
+			  {1, 3, MP_EDGE_JUMP, 0}, {2, 3, MP_EDGE_FALL, 0});
 		toy_call(&toy, 1, 2);
 		toy_call(&toy, 2, 1);
 		toy_finish(&toy);
@@ -264,12 +238,10 @@ START_TEST(counts_listen_to_the_call_graph)
 		else
 			without = counts.block[1];
 		ck_assert(without > 0);
-		mp_counts_fini(&counts);
 	}
 }
-END_TEST
 
-START_TEST(counts_avoid_calls_of_functions_without_samples)
+TEST(counts_avoid_calls_of_functions_without_samples)
 {
 	/*
 	 * f goes from 0 to 4 by 1 and 2, or by 3, which is shorter and calls g. None of
@@ -283,20 +255,14 @@ START_TEST(counts_avoid_calls_of_functions_without_samples)
 		uint8_t unknown[] = {0, 0, 0, 0, 0, 1};
 		struct mp_counts counts;
 
-		toy_init(&toy);
-		toy_func(&toy, "f");
-		toy_block(&toy, MP_TERM_COND, 0);
-		toy_block(&toy, MP_TERM_FALL, 0);
-		toy_block(&toy, MP_TERM_JUMP, 0);
-		toy_block(&toy, MP_TERM_JUMP, 0);
-		toy_block(&toy, MP_TERM_RET, 0);
+		toy_start(&toy, "f");
+		toy_blocks(&toy, {MP_TERM_COND, 0}, {MP_TERM_FALL, 0}, {MP_TERM_JUMP, 0},
+			   {MP_TERM_JUMP, 0}, {MP_TERM_RET, 0});
 		toy_func(&toy, "g");
 		toy_block(&toy, MP_TERM_RET, 0);
-		toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
-		toy_edge(&toy, 0, 3, MP_EDGE_TAKEN, 0);
-		toy_edge(&toy, 1, 2, MP_EDGE_FALL, 0);
-		toy_edge(&toy, 2, 4, MP_EDGE_JUMP, 0);
-		toy_edge(&toy, 3, 4, MP_EDGE_JUMP, 0);
+		toy_edges(&toy, {0, 1, MP_EDGE_FALL, 0}, {0, 3, MP_EDGE_TAKEN, 0},
+			  {1, 2, MP_EDGE_FALL, 0}, {2, 4, MP_EDGE_JUMP, 0},
+			  {3, 4, MP_EDGE_JUMP, 0});
 		toy_call(&toy, 3, 1);
 		toy_finish(&toy);
 		toy.blocks[5].nr_insns = 40;
@@ -316,7 +282,6 @@ START_TEST(counts_avoid_calls_of_functions_without_samples)
 		profile.block_unknown = NULL;
 	}
 }
-END_TEST
 
 /* f ran 6 times, its loop 1,000 times in total; h ran 60 times, without samples. */
 static void transfers_fill(struct mp_profile *profile)
@@ -340,12 +305,12 @@ static void transfers_fill(struct mp_profile *profile)
 	profile->nr_transfers = 1066;
 }
 
-START_TEST(counts_take_transfers_for_samples)
+TEST(counts_take_transfers_for_samples)
 {
 	uint64_t samples[7] = {0};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 7};
 	struct mp_counts_stats stats;
-	struct mp_counts counts;
+	AUTO(mp_counts_fini) struct mp_counts counts = {0};
 
 	program();
 	transfers_fill(&profile);
@@ -357,11 +322,9 @@ START_TEST(counts_take_transfers_for_samples)
 	ck_assert(counts.block[5] == 0);
 	ck_assert_uint_ge(counts.samples[1], 1000);
 	ck_assert_uint_eq(counts.samples[6], 60);
-	mp_counts_fini(&counts);
 }
-END_TEST
 
-START_TEST(counts_combine_samples_and_transfers)
+TEST(counts_combine_samples_and_transfers)
 {
 	/* By the samples, the loop iterates twice per call; by the transfers, 167 times. */
 	uint64_t samples[] = {300, 900, 600, 0, 300, 0, 0};
@@ -380,39 +343,14 @@ START_TEST(counts_combine_samples_and_transfers)
 	mp_counts_fini(&alone);
 	mp_counts_fini(&both);
 }
-END_TEST
 
-START_TEST(counts_refuse_a_profile_of_something_else)
+TEST(counts_refuse_a_profile_of_something_else)
 {
 	uint64_t samples[] = {1};
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = 1};
 	struct mp_counts counts;
-	struct mp_err err = {""};
 
 	program();
 	ck_assert_int_eq(mp_counts_build(&toy.cfg, &profile, NULL, &counts, NULL, &err), -EINVAL);
 	ck_assert_str_ne(err.msg, "");
 }
-END_TEST
-
-static Suite *counts_suite(void)
-{
-	Suite *suite = suite_create("counts");
-	TCase *tcase = tcase_create("counts");
-
-	tcase_add_test(tcase, counts_are_conserved_in_every_sampled_function);
-	tcase_add_test(tcase, counts_that_were_counted_are_taken_as_they_are);
-	tcase_add_test(tcase, counts_of_blocks_alone_tell_edges_to_the_last_one);
-	tcase_add_test(tcase, counts_of_which_one_does_not_fit_give_that_up);
-	tcase_add_test(tcase, counts_of_transfers_of_some_runs_alone_are_not_believed);
-	tcase_add_test(tcase, counts_let_flow_leave_where_a_branch_leaves_the_function);
-	tcase_add_test(tcase, counts_listen_to_the_call_graph);
-	tcase_add_test(tcase, counts_avoid_calls_of_functions_without_samples);
-	tcase_add_test(tcase, counts_take_transfers_for_samples);
-	tcase_add_test(tcase, counts_combine_samples_and_transfers);
-	tcase_add_test(tcase, counts_refuse_a_profile_of_something_else);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(counts_suite)

@@ -6,7 +6,6 @@
 #include "libprof/infer/counts_doubt.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/unit/suite.h"
 #include "tests/support/toycfg.h"
@@ -16,13 +15,9 @@ static struct toy toy;
 /* 0 goes to 1 (10) or 2 (0), which return. Each has four instructions: 40 samples. */
 static void fork_of(bool exact)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 10);
-	toy_block(&toy, MP_TERM_RET, 10);
-	toy_block(&toy, MP_TERM_RET, 0);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 10);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 10}, {MP_TERM_RET, 10}, {MP_TERM_RET, 0});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 10}, {0, 2, MP_EDGE_TAKEN, 0});
 	toy_finish(&toy);
 	toy.counts.exact = exact;
 }
@@ -41,16 +36,15 @@ static double doubted(double doubt)
 	return rare;
 }
 
-START_TEST(counts_doubt_is_worth_so_many_samples)
+TEST(counts_doubt_is_worth_so_many_samples)
 {
 	fork_of(false);
 	ck_assert(doubted(0) == 0);
 	ck_assert(fabs(doubted(2) - 10 * 1.0 / 42) < 1e-12);
 	ck_assert(fabs(doubted(30) - 10 * 15.0 / 70) < 1e-12);
 }
-END_TEST
 
-START_TEST(counts_doubt_counts_paths_and_transfers)
+TEST(counts_doubt_counts_paths_and_transfers)
 {
 	uint64_t paths_over_edge[] = {28, 0};
 
@@ -65,25 +59,9 @@ START_TEST(counts_doubt_counts_paths_and_transfers)
 	toy.counts.transfer_weight = 1;
 	ck_assert(fabs(doubted(2) - 10 * 1.0 / 12) < 1e-12);
 }
-END_TEST
 
-START_TEST(counts_doubt_leaves_counted_counts_alone)
+TEST(counts_doubt_leaves_counted_counts_alone)
 {
 	fork_of(true);
 	ck_assert(doubted(2) == 0);
 }
-END_TEST
-
-static Suite *counts_doubt_suite(void)
-{
-	Suite *suite = suite_create("counts_doubt");
-	TCase *tcase = tcase_create("counts_doubt");
-
-	tcase_add_test(tcase, counts_doubt_is_worth_so_many_samples);
-	tcase_add_test(tcase, counts_doubt_counts_paths_and_transfers);
-	tcase_add_test(tcase, counts_doubt_leaves_counted_counts_alone);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(counts_doubt_suite)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_flow_connect - paths over blocks without samples to loops with samples. */
-#include <stdlib.h>
 
 #include "libprof/infer/flow_connect.h"
 #include "tests/unit/suite.h"
@@ -38,7 +37,9 @@ static void setup(void)
 	flow.nr_edges = NR;
 }
 
-START_TEST(flow_is_connected_into_and_out_of_a_loop)
+FIXTURE(setup, NULL);
+
+TEST(flow_is_connected_into_and_out_of_a_loop)
 {
 	const double block[NR] = {10, 0, 80, 0, 0, 10}, count[NR] = {0, 0, 10, 0, 80};
 	double runs[NR];
@@ -49,9 +50,8 @@ START_TEST(flow_is_connected_into_and_out_of_a_loop)
 	for (int b = 0; b < 7; b++)
 		ck_assert(b == 1 || b == 3 || runs[b] == 0);
 }
-END_TEST
 
-START_TEST(connected_flow_gets_nothing_more)
+TEST(connected_flow_gets_nothing_more)
 {
 	const double block[NR] = {10, 5, 80, 5, 0, 10}, count[NR] = {5, 0, 5, 5, 75, 5, 5};
 	double runs[NR];
@@ -60,9 +60,8 @@ START_TEST(connected_flow_gets_nothing_more)
 	for (int b = 0; b < 7; b++)
 		ck_assert(runs[b] == 0);
 }
-END_TEST
 
-START_TEST(flow_is_not_connected_at_a_landing_pad)
+TEST(flow_is_not_connected_at_a_landing_pad)
 {
 	const double block[NR] = {10, 0, 80, 0, 0, 10}, count[NR] = {0, 0, 10, 0, 80};
 	double runs[NR];
@@ -74,9 +73,8 @@ START_TEST(flow_is_not_connected_at_a_landing_pad)
 	ck_assert(runs[6] == 0);
 	ck_assert(runs[4] > 0);
 }
-END_TEST
 
-START_TEST(flow_without_any_way_stays_unconnected)
+TEST(flow_without_any_way_stays_unconnected)
 {
 	const double block[NR] = {10, 0, 80, 0, 0, 10}, count[NR] = {0, 0, 10, 0, 80};
 	double runs[NR];
@@ -88,20 +86,3 @@ START_TEST(flow_without_any_way_stays_unconnected)
 	for (int b = 0; b < 7; b++)
 		ck_assert(runs[b] == 0);
 }
-END_TEST
-
-static Suite *flow_connect_suite(void)
-{
-	Suite *suite = suite_create("flow_connect");
-	TCase *tcase = tcase_create("flow_connect");
-
-	tcase_add_checked_fixture(tcase, setup, NULL);
-	tcase_add_test(tcase, flow_is_connected_into_and_out_of_a_loop);
-	tcase_add_test(tcase, connected_flow_gets_nothing_more);
-	tcase_add_test(tcase, flow_is_not_connected_at_a_landing_pad);
-	tcase_add_test(tcase, flow_without_any_way_stays_unconnected);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(flow_connect_suite)

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_foreseen - ways of branches that registers showed: what inference makes of them. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "libprof/infer/counts.h"
 #include "libprof/infer/foreseen.h"
@@ -19,16 +15,10 @@ static uint32_t fall, taken;
 /* Block 0 branches to 2 or falls into 1; both lead to 3, which returns. */
 static void program(void)
 {
-	toy_init(&toy);
-	toy_func(&toy, "f");
-	toy_block(&toy, MP_TERM_COND, 0);
-	toy_block(&toy, MP_TERM_JUMP, 0);
-	toy_block(&toy, MP_TERM_FALL, 0);
-	toy_block(&toy, MP_TERM_RET, 0);
-	toy_edge(&toy, 0, 1, MP_EDGE_FALL, 0);
-	toy_edge(&toy, 0, 2, MP_EDGE_TAKEN, 0);
-	toy_edge(&toy, 1, 3, MP_EDGE_JUMP, 0);
-	toy_edge(&toy, 2, 3, MP_EDGE_FALL, 0);
+	toy_start(&toy, "f");
+	toy_blocks(&toy, {MP_TERM_COND, 0}, {MP_TERM_JUMP, 0}, {MP_TERM_FALL, 0}, {MP_TERM_RET, 0});
+	toy_edges(&toy, {0, 1, MP_EDGE_FALL, 0}, {0, 2, MP_EDGE_TAKEN, 0}, {1, 3, MP_EDGE_JUMP, 0},
+		  {2, 3, MP_EDGE_FALL, 0});
 	toy_finish(&toy);
 	for (uint32_t e = 0; e < toy.cfg.nr_edges; e++) {
 		fall = toy.edges[e].from == 0 && toy.edges[e].to == 1 ? e : fall;
@@ -38,13 +28,11 @@ static void program(void)
 
 static void infer(struct mp_profile *profile, struct mp_counts *counts)
 {
-	struct mp_err err = {""};
-
 	ck_assert_msg(!mp_counts_build(&toy.cfg, profile, NULL, counts, NULL, &err), "%s", err.msg);
 	ck_assert(fabs(counts->edge[fall] + counts->edge[taken] - counts->block[0]) <= 1e-6);
 }
 
-START_TEST(foreseen_ways_decide_where_samples_mislead)
+TEST(foreseen_ways_decide_where_samples_mislead)
 {
 	/* Samples say that block 1 runs; the registers say that it is block 2. */
 	uint64_t samples[] = {1000, 500, 10, 1000}, foreseen[TOY_MAX] = {0};
@@ -64,9 +52,8 @@ START_TEST(foreseen_ways_decide_where_samples_mislead)
 	mp_counts_fini(&alone);
 	mp_counts_fini(&both);
 }
-END_TEST
 
-START_TEST(foreseen_ways_do_not_change_what_was_counted)
+TEST(foreseen_ways_do_not_change_what_was_counted)
 {
 	uint64_t samples[] = {1000, 500, 500, 1000}, foreseen[TOY_MAX] = {0};
 	struct mp_profile profile = {
@@ -84,14 +71,12 @@ START_TEST(foreseen_ways_do_not_change_what_was_counted)
 	mp_counts_fini(&alone);
 	mp_counts_fini(&both);
 }
-END_TEST
 
 /* Records count at the edges of the branch at their address; other addresses are left out. */
-START_TEST(foreseen_records_find_their_branches)
+TEST(foreseen_records_find_their_branches)
 {
 	struct mp_way_count records[4096];
 	struct mp_profile profile = {0};
-	struct mp_err err = {""};
 	struct mp_elf *elf;
 	struct mp_cfg *cfg;
 	uint32_t nr_found = 0;
@@ -120,18 +105,3 @@ START_TEST(foreseen_records_find_their_branches)
 	mp_cfg_free(cfg);
 	mp_elf_close(elf);
 }
-END_TEST
-
-static Suite *foreseen_suite(void)
-{
-	Suite *suite = suite_create("foreseen");
-	TCase *tcase = tcase_create("foreseen");
-
-	tcase_add_test(tcase, foreseen_ways_decide_where_samples_mislead);
-	tcase_add_test(tcase, foreseen_ways_do_not_change_what_was_counted);
-	tcase_add_test(tcase, foreseen_records_find_their_branches);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(foreseen_suite)

@@ -3,23 +3,21 @@
  * test_infer - flow inference: conserves flow in any graph, finds the optimum, and recognises
  * false zeros.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/infer/infer.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define NO_GROUP UINT32_MAX
 
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
-}
+/* Of two arrays, and other fields. */
+#define FLOW(all_blocks, all_edges, ...)                                                           \
+	{                                                                                          \
+		.blocks = (all_blocks), .nr_blocks = sizeof(all_blocks) / sizeof((all_blocks)[0]), \
+		.edges = (all_edges), .nr_edges = sizeof(all_edges) / sizeof((all_edges)[0]),      \
+		__VA_ARGS__                                                                        \
+	}
 
 static struct mp_flow_edge edge(uint32_t from, uint32_t to)
 {
@@ -35,8 +33,8 @@ static void check_near(double a, double b)
 
 static void check_conserved(const struct mp_flow *flow, const double *block, const double *edges)
 {
-	double *in = calloc(flow->nr_blocks + 1, sizeof(*in));
-	double *out = calloc(flow->nr_blocks + 1, sizeof(*out));
+	AUTO_FREE double *in = calloc(flow->nr_blocks + 1, sizeof(*in));
+	AUTO_FREE double *out = calloc(flow->nr_blocks + 1, sizeof(*out));
 	double entered = 0, left = 0;
 
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
@@ -58,11 +56,9 @@ static void check_conserved(const struct mp_flow *flow, const double *block, con
 		left += block[b] - out[b];
 	}
 	check_near(entered, left);
-	free(in);
-	free(out);
 }
 
-START_TEST(infer_conserves_on_random_graphs)
+TEST(infer_conserves_on_random_graphs)
 {
 	enum {
 		MAX_BLOCKS = 60,
@@ -105,7 +101,6 @@ START_TEST(infer_conserves_on_random_graphs)
 		check_conserved(&flow, block, count);
 	}
 }
-END_TEST
 
 /* The piecewise linear cost that infer minimises, evaluated for any flow. */
 static double cost_of(const struct mp_flow *flow, const double *count)
@@ -138,7 +133,7 @@ static double cost_of(const struct mp_flow *flow, const double *count)
  * A convex cost is minimal if no cycle or path change makes it lower. In graphs with forward
  * edges only, every change adds a path from an entry to an exit, or removes one.
  */
-START_TEST(infer_finds_no_way_to_improve)
+TEST(infer_finds_no_way_to_improve)
 {
 	enum {
 		NR = 7,
@@ -204,9 +199,8 @@ START_TEST(infer_finds_no_way_to_improve)
 			}
 	}
 }
-END_TEST
 
-START_TEST(infer_keeps_consistent_counts)
+TEST(infer_keeps_consistent_counts)
 {
 	/*
 	 * entry 0 -> loop 1 <-> 2 -> exit 3; the samples are those of a profile without noise,
@@ -219,11 +213,7 @@ START_TEST(infer_keeps_consistent_counts)
 		{.samples = 10 * 3, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2), edge(2, 1), edge(1, 3)};
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 4,
-			       .edges = edges,
-			       .nr_edges = 4,
-			       .layout_prior = false};
+	struct mp_flow flow = FLOW(blocks, edges);
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -233,9 +223,8 @@ START_TEST(infer_keeps_consistent_counts)
 	ck_assert(fabs(count[2] - 990) < 1e-3);
 	ck_assert(fabs(count[3] - 10) < 1e-4);
 }
-END_TEST
 
-START_TEST(infer_false_zero_does_not_cut_a_hot_path)
+TEST(infer_false_zero_does_not_cut_a_hot_path)
 {
 	/* 1 lies on the only path from 0 to 2, and has no sample. */
 	struct mp_flow_block blocks[] = {
@@ -244,11 +233,7 @@ START_TEST(infer_false_zero_does_not_cut_a_hot_path)
 		{.samples = 700, .nr_insns = 7, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2)};
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 3,
-			       .edges = edges,
-			       .nr_edges = 2,
-			       .layout_prior = false};
+	struct mp_flow flow = FLOW(blocks, edges);
 	double block[3], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -256,9 +241,8 @@ START_TEST(infer_false_zero_does_not_cut_a_hot_path)
 	check_near(block[0], block[1]);
 	check_near(block[2], count[1]);
 }
-END_TEST
 
-START_TEST(infer_unsampled_detour_stays_empty)
+TEST(infer_unsampled_detour_stays_empty)
 {
 	/* 0 -> 3 directly, or through 1 and 2, which have no samples. */
 	struct mp_flow_block blocks[] = {
@@ -268,11 +252,7 @@ START_TEST(infer_unsampled_detour_stays_empty)
 		{.samples = 700, .nr_insns = 7, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(1, 2), edge(2, 3), edge(0, 3)};
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 4,
-			       .edges = edges,
-			       .nr_edges = 4,
-			       .layout_prior = false};
+	struct mp_flow flow = FLOW(blocks, edges);
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -280,9 +260,8 @@ START_TEST(infer_unsampled_detour_stays_empty)
 	check_near(block[2], 0);
 	ck_assert(count[3] > 50);
 }
-END_TEST
 
-START_TEST(infer_does_not_mend_hot_time_in_cold_code)
+TEST(infer_does_not_mend_hot_time_in_cold_code)
 {
 	/* 0 has 1.5 times the samples that it should have; 1 is hot, 2 cold. */
 	struct mp_flow_block blocks[] = {
@@ -291,7 +270,7 @@ START_TEST(infer_does_not_mend_hot_time_in_cold_code)
 		{.samples = 100, .nr_insns = 10, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
-	struct mp_flow flow = {.blocks = blocks, .nr_blocks = 3, .edges = edges, .nr_edges = 2};
+	struct mp_flow flow = FLOW(blocks, edges);
 	double block[3], count[2], cold;
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -306,9 +285,8 @@ START_TEST(infer_does_not_mend_hot_time_in_cold_code)
 	blocks[0].before = INFINITY;
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), -EINVAL);
 }
-END_TEST
 
-START_TEST(infer_shared_table_splits_alike_for_every_jump)
+TEST(infer_shared_table_splits_alike_for_every_jump)
 {
 	/* Two handlers 1 and 2 of an interpreter, each with its own jump through a shared table. */
 	struct mp_flow_block blocks[] = {
@@ -318,11 +296,7 @@ START_TEST(infer_shared_table_splits_alike_for_every_jump)
 		{.samples = 3, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[9];
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 4,
-			       .edges = edges,
-			       .nr_edges = 9,
-			       .layout_prior = false};
+	struct mp_flow flow = FLOW(blocks, edges);
 	double block[4], count[9];
 
 	for (uint32_t from = 0; from < 3; from++)
@@ -337,9 +311,8 @@ START_TEST(infer_shared_table_splits_alike_for_every_jump)
 	check_near(count[3] / block[1], count[6] / block[2]); /* 1 -> 1, 2 -> 1 */
 	check_near(count[5] / block[1], count[8] / block[2]); /* 1 -> 3, 2 -> 3 */
 }
-END_TEST
 
-START_TEST(infer_takes_waits_for_time)
+TEST(infer_takes_waits_for_time)
 {
 	/* Equal samples: one side waits for memory, the other does not. */
 	struct mp_flow_block blocks[] = {
@@ -349,16 +322,15 @@ START_TEST(infer_takes_waits_for_time)
 		{.samples = 1200, .nr_insns = 10, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)};
-	struct mp_flow flow = {.blocks = blocks, .nr_blocks = 4, .edges = edges, .nr_edges = 4};
+	struct mp_flow flow = FLOW(blocks, edges);
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 	ck_assert(block[2] > 2 * block[1]);
 	check_near(block[1] + block[2], block[0]);
 }
-END_TEST
 
-START_TEST(infer_hints_decide_where_nothing_else_does)
+TEST(infer_hints_decide_where_nothing_else_does)
 {
 	struct mp_flow_block blocks[] = {
 		{.samples = 500, .nr_insns = 5, .entry = true},
@@ -367,11 +339,7 @@ START_TEST(infer_hints_decide_where_nothing_else_does)
 		{.samples = 500, .nr_insns = 5, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)};
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 4,
-			       .edges = edges,
-			       .nr_edges = 4,
-			       .layout_prior = true};
+	struct mp_flow flow = FLOW(blocks, edges, .layout_prior = true);
 	double block[4], count[4];
 
 	flow.hinted = true;
@@ -386,9 +354,8 @@ START_TEST(infer_hints_decide_where_nothing_else_does)
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 	ck_assert(block[1] > 0.9 * block[0]);
 }
-END_TEST
 
-START_TEST(infer_prior_prefers_the_fall_through)
+TEST(infer_prior_prefers_the_fall_through)
 {
 	/* A diamond without evidence for either side. */
 	struct mp_flow_block blocks[] = {
@@ -398,11 +365,7 @@ START_TEST(infer_prior_prefers_the_fall_through)
 		{.samples = 500, .nr_insns = 5, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 2), edge(0, 1), edge(1, 3), edge(2, 3)};
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 4,
-			       .edges = edges,
-			       .nr_edges = 4,
-			       .layout_prior = true};
+	struct mp_flow flow = FLOW(blocks, edges, .layout_prior = true);
 	double block[4], count[4];
 
 	edges[0].taken = true;
@@ -415,9 +378,8 @@ START_TEST(infer_prior_prefers_the_fall_through)
 	check_near(block[2], 0);
 	ck_assert(block[1] > 10);
 }
-END_TEST
 
-START_TEST(infer_holds_exact_counts_of_a_long_run)
+TEST(infer_holds_exact_counts_of_a_long_run)
 {
 	/* 10^14 executions beside a block that ran once. */
 	struct mp_flow_block blocks[] = {
@@ -426,20 +388,15 @@ START_TEST(infer_holds_exact_counts_of_a_long_run)
 		{.samples = 3e14, .nr_insns = 1, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 3,
-			       .edges = edges,
-			       .nr_edges = 2,
-			       .layout_prior = false};
+	struct mp_flow flow = FLOW(blocks, edges);
 	double block[3], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 	check_conserved(&flow, block, count);
 	ck_assert(fabs(block[2] - 1e14) < 1e10);
 }
-END_TEST
 
-START_TEST(infer_scaled_divides_by_length)
+TEST(infer_scaled_divides_by_length)
 {
 	struct mp_flow_block blocks[] = {
 		{.samples = 50, .nr_insns = 5, .entry = true},
@@ -448,11 +405,7 @@ START_TEST(infer_scaled_divides_by_length)
 		{.nr_insns = 0},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2)};
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 4,
-			       .edges = edges,
-			       .nr_edges = 2,
-			       .layout_prior = false};
+	struct mp_flow flow = FLOW(blocks, edges);
 	double block[4], count[2];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_SCALED, block, count, NULL), 0);
@@ -462,9 +415,8 @@ START_TEST(infer_scaled_divides_by_length)
 	check_near(count[1], 2.5);
 	check_near(block[3], 0);
 }
-END_TEST
 
-START_TEST(infer_refuses_nonsense)
+TEST(infer_refuses_nonsense)
 {
 	struct mp_flow_block block = {.samples = 1, .nr_insns = 1, .entry = true, .exit = true};
 	struct mp_flow_edge bad = edge(0, 1);
@@ -473,7 +425,6 @@ START_TEST(infer_refuses_nonsense)
 			       .edges = &bad,
 			       .nr_edges = 1,
 			       .layout_prior = false};
-	struct mp_err err = {""};
 	double b, e;
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), -EINVAL);
@@ -490,10 +441,9 @@ START_TEST(infer_refuses_nonsense)
 	flow.nr_blocks = 0;
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, &b, &e, &err), 0);
 }
-END_TEST
 
 /* Walks a random graph: the taken transfers alone determine all counts. */
-START_TEST(infer_finds_all_counts_from_transfers_alone)
+TEST(infer_finds_all_counts_from_transfers_alone)
 {
 	enum {
 		NR = 30
@@ -548,9 +498,8 @@ START_TEST(infer_finds_all_counts_from_transfers_alone)
 			check_near(count[e], true_edge[e]);
 	}
 }
-END_TEST
 
-START_TEST(infer_believes_transfers_over_noisy_samples)
+TEST(infer_believes_transfers_over_noisy_samples)
 {
 	/* 0 -> 1 or 2 -> 3: the samples are even, but 900 of 1,000 transfers go to 2. */
 	struct mp_flow_block blocks[] = {
@@ -560,11 +509,7 @@ START_TEST(infer_believes_transfers_over_noisy_samples)
 		{.samples = 1000, .nr_insns = 9, .exit = true},
 	};
 	struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)};
-	struct mp_flow flow = {.blocks = blocks,
-			       .nr_blocks = 4,
-			       .edges = edges,
-			       .nr_edges = 4,
-			       .layout_prior = true};
+	struct mp_flow flow = FLOW(blocks, edges, .layout_prior = true);
 	double block[4], count[4];
 
 	edges[1].taken = edges[1].counted = true;
@@ -575,10 +520,9 @@ START_TEST(infer_believes_transfers_over_noisy_samples)
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
 	ck_assert_msg(count[1] > 80 && count[1] < 95, "%g", count[1]);
 }
-END_TEST
 
 /* Two paths from the first block to the last, a long and a short one, without samples. */
-START_TEST(infer_goes_through_a_block_of_which_nothing_is_known)
+TEST(infer_goes_through_a_block_of_which_nothing_is_known)
 {
 	struct mp_flow_block blocks[] = {
 		{.samples = 100, .nr_insns = 10, .entry = true},
@@ -587,8 +531,7 @@ START_TEST(infer_goes_through_a_block_of_which_nothing_is_known)
 		{.samples = 100, .nr_insns = 10, .exit = true},
 	};
 	const struct mp_flow_edge edges[] = {edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)};
-	const struct mp_flow flow = {
-		.blocks = blocks, .nr_blocks = 4, .edges = edges, .nr_edges = 4};
+	const struct mp_flow flow = FLOW(blocks, edges);
 	double block[4], count[4];
 
 	ck_assert_int_eq(mp_infer_flow(&flow, MP_ESTIMATE_POISSON, block, count, NULL), 0);
@@ -599,31 +542,3 @@ START_TEST(infer_goes_through_a_block_of_which_nothing_is_known)
 	ck_assert(block[1] > 1 && block[2] == 0);
 	check_conserved(&flow, block, count);
 }
-END_TEST
-
-static Suite *infer_suite(void)
-{
-	Suite *suite = suite_create("infer");
-	TCase *tcase = tcase_create("infer");
-
-	tcase_add_test(tcase, infer_conserves_on_random_graphs);
-	tcase_add_test(tcase, infer_finds_no_way_to_improve);
-	tcase_add_test(tcase, infer_keeps_consistent_counts);
-	tcase_add_test(tcase, infer_false_zero_does_not_cut_a_hot_path);
-	tcase_add_test(tcase, infer_unsampled_detour_stays_empty);
-	tcase_add_test(tcase, infer_does_not_mend_hot_time_in_cold_code);
-	tcase_add_test(tcase, infer_shared_table_splits_alike_for_every_jump);
-	tcase_add_test(tcase, infer_takes_waits_for_time);
-	tcase_add_test(tcase, infer_hints_decide_where_nothing_else_does);
-	tcase_add_test(tcase, infer_prior_prefers_the_fall_through);
-	tcase_add_test(tcase, infer_holds_exact_counts_of_a_long_run);
-	tcase_add_test(tcase, infer_finds_all_counts_from_transfers_alone);
-	tcase_add_test(tcase, infer_believes_transfers_over_noisy_samples);
-	tcase_add_test(tcase, infer_scaled_divides_by_length);
-	tcase_add_test(tcase, infer_goes_through_a_block_of_which_nothing_is_known);
-	tcase_add_test(tcase, infer_refuses_nonsense);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(infer_suite)

@@ -3,26 +3,15 @@
  * test_mcf - minimum-cost circulations, compared with a slow solver that cancels negative
  * cycles one by one.
  */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/infer/mcf.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define MAX_NODES 12
 #define MAX_ARCS  64
 /* stands for "infinite" in the slow solver: larger than all finite capacities together */
 #define BIG 1000
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
-}
 
 static int64_t total_cost(const struct mp_mcf_arc *arcs, uint32_t nr)
 {
@@ -35,7 +24,7 @@ static int64_t total_cost(const struct mp_mcf_arc *arcs, uint32_t nr)
 
 static void check_circulation(uint32_t nr_nodes, const struct mp_mcf_arc *arcs, uint32_t nr)
 {
-	int64_t *excess = calloc(nr_nodes, sizeof(*excess));
+	AUTO_FREE int64_t *excess = calloc(nr_nodes, sizeof(*excess));
 
 	for (uint32_t a = 0; a < nr; a++) {
 		ck_assert_int_ge(arcs[a].flow, 0);
@@ -45,7 +34,6 @@ static void check_circulation(uint32_t nr_nodes, const struct mp_mcf_arc *arcs, 
 	}
 	for (uint32_t v = 0; v < nr_nodes; v++)
 		ck_assert_int_eq(excess[v], 0);
-	free(excess);
 }
 
 /*
@@ -116,7 +104,7 @@ static void random_graph(uint32_t nr_nodes, struct mp_mcf_arc *arcs, uint32_t nr
 	}
 }
 
-START_TEST(mcf_is_as_cheap_as_cycle_cancelling)
+TEST(mcf_is_as_cheap_as_cycle_cancelling)
 {
 	struct mp_mcf_arc arcs[MAX_ARCS], slow[MAX_ARCS];
 	uint32_t nr_unbounded = 0, nr_moved = 0;
@@ -144,9 +132,8 @@ START_TEST(mcf_is_as_cheap_as_cycle_cancelling)
 	ck_assert_uint_gt(nr_moved, 1000);
 	ck_assert_uint_gt(nr_unbounded, 20);
 }
-END_TEST
 
-START_TEST(mcf_saturates_a_paying_loop_of_one_node)
+TEST(mcf_saturates_a_paying_loop_of_one_node)
 {
 	struct mp_mcf_arc arcs[] = {{0, 0, 5, -3, 0}, {0, 0, 7, 2, 0}};
 
@@ -154,9 +141,8 @@ START_TEST(mcf_saturates_a_paying_loop_of_one_node)
 	ck_assert_int_eq(arcs[0].flow, 5);
 	ck_assert_int_eq(arcs[1].flow, 0);
 }
-END_TEST
 
-START_TEST(mcf_refuses_bad_arcs)
+TEST(mcf_refuses_bad_arcs)
 {
 	struct mp_mcf_arc outside = {0, 2, 1, 0, 0}, negative = {0, 1, -1, 0, 0};
 	struct mp_mcf_arc endless = {0, 0, MP_MCF_INFINITE, -1, 0};
@@ -166,10 +152,9 @@ START_TEST(mcf_refuses_bad_arcs)
 	ck_assert_int_eq(mp_mcf_solve(2, &endless, 1, 10, NULL), -ERANGE);
 	ck_assert_int_eq(mp_mcf_solve(0, NULL, 0, 10, NULL), MP_MCF_OPTIMAL);
 }
-END_TEST
 
 /* A chain of blocks needs many pivots. Stopped at any point, the flow must be conserved. */
-START_TEST(mcf_conserves_when_stopped)
+TEST(mcf_conserves_when_stopped)
 {
 	enum {
 		NR = 40
@@ -188,19 +173,3 @@ START_TEST(mcf_conserves_when_stopped)
 		check_circulation(NR, arcs, 2 * NR);
 	}
 }
-END_TEST
-
-static Suite *mcf_suite(void)
-{
-	Suite *suite = suite_create("mcf");
-	TCase *tcase = tcase_create("mcf");
-
-	tcase_add_test(tcase, mcf_is_as_cheap_as_cycle_cancelling);
-	tcase_add_test(tcase, mcf_saturates_a_paying_loop_of_one_node);
-	tcase_add_test(tcase, mcf_refuses_bad_arcs);
-	tcase_add_test(tcase, mcf_conserves_when_stopped);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(mcf_suite)

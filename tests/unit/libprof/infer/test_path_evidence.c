@@ -5,35 +5,21 @@
  */
 #include "libprof/infer/path_evidence.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "libprof/infer/counts.h"
 #include "libprof/base/varint.h"
-#include "tests/unit/suite.h"
-#include "tests/support/compile.h"
+#include "tests/unit/program.h"
 
-static struct mp_elf *elf;
-static struct mp_cfg *cfg;
 static struct mp_path_evidence evidence;
 
 static void setup(void)
 {
-	struct mp_err err = {""};
-	char path[256];
-
-	ck_assert_int_eq(compile_run("gcc", "-w -O2 -fPIE -pie", "tests/data/switches.c", path), 0);
-	ck_assert_msg(!mp_elf_open(path, MP_ELF_ALL, &elf, &err), "%s", err.msg);
-	ck_assert_msg(!mp_cfg_build(elf, NULL, &cfg, &err), "%s", err.msg);
-	unlink(path);
+	program_build("-w -O2 -fPIE -pie", "tests/data/switches.c");
 }
 
 static void teardown(void)
 {
 	mp_path_evidence_fini(&evidence);
-	mp_cfg_free(cfg);
-	mp_elf_close(elf);
+	program_free();
 }
 
 /* Makes the key of these addresses. */
@@ -97,7 +83,9 @@ static uint32_t walk(uint32_t block, uint32_t max, uint64_t *vaddrs, uint32_t *e
 	return nr;
 }
 
-START_TEST(evidence_counts_each_edge_of_a_path)
+FIXTURE(setup, teardown);
+
+TEST(evidence_counts_each_edge_of_a_path)
 {
 	uint32_t nr_walks = 0;
 
@@ -124,9 +112,8 @@ START_TEST(evidence_counts_each_edge_of_a_path)
 	}
 	ck_assert_uint_gt(nr_walks, 10);
 }
-END_TEST
 
-START_TEST(evidence_knows_where_control_came_in)
+TEST(evidence_knows_where_control_came_in)
 {
 	uint32_t block = cfg->funcs[cfg->nr_funcs / 2].first_block;
 	uint64_t vaddrs[] = {0, cfg->blocks[block].vaddr};
@@ -140,10 +127,9 @@ START_TEST(evidence_knows_where_control_came_in)
 	ck_assert_uint_eq(evidence.nr_steps, 0);
 	ck_assert_uint_eq(evidence.nr_strange, 7);
 }
-END_TEST
 
 /* Numbered blocks are smaller: they end after calls, and before the branch of a back edge. */
-START_TEST(evidence_takes_finer_blocks_for_the_one_they_lie_in)
+TEST(evidence_takes_finer_blocks_for_the_one_they_lie_in)
 {
 	uint32_t nr = 0;
 
@@ -162,9 +148,8 @@ START_TEST(evidence_takes_finer_blocks_for_the_one_they_lie_in)
 	}
 	ck_assert_uint_gt(nr, 20);
 }
-END_TEST
 
-START_TEST(evidence_of_another_program_is_counted_as_such)
+TEST(evidence_of_another_program_is_counted_as_such)
 {
 	uint64_t vaddrs[11];
 	uint32_t edges[10], block = 0, nr;
@@ -187,10 +172,9 @@ START_TEST(evidence_of_another_program_is_counted_as_such)
 		0);
 	ck_assert_uint_eq(evidence.nr_strange, 4);
 }
-END_TEST
 
 /* Only the complete steps of a reported path count, and the execution of its last block. */
-START_TEST(evidence_takes_the_complete_steps_of_a_reported_path)
+TEST(evidence_takes_the_complete_steps_of_a_reported_path)
 {
 	uint32_t nr_walks = 0;
 
@@ -212,10 +196,9 @@ START_TEST(evidence_takes_the_complete_steps_of_a_reported_path)
 	}
 	ck_assert_uint_gt(nr_walks, 10);
 }
-END_TEST
 
 /* Reports from two places in one block say the same. */
-START_TEST(evidence_counts_a_reported_block_once)
+TEST(evidence_counts_a_reported_block_once)
 {
 	struct mp_path_count paths[3];
 	struct mp_varint_writer w[3];
@@ -238,10 +221,9 @@ START_TEST(evidence_counts_a_reported_block_once)
 	for (uint32_t i = 0; i < 3; i++)
 		free(w[i].bytes);
 }
-END_TEST
 
 /* Counts of a module by samples, and by paths where there are some. */
-START_TEST(counts_follow_paths_where_there_are_some)
+TEST(counts_follow_paths_where_there_are_some)
 {
 	uint64_t *samples = calloc(cfg->nr_blocks, sizeof(*samples));
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = cfg->nr_blocks};
@@ -294,13 +276,12 @@ START_TEST(counts_follow_paths_where_there_are_some)
 	mp_counts_fini(&without);
 	free(samples);
 }
-END_TEST
 
 /*
  * A function without samples gets its counts from paths, in proportion to functions that have
  * both.
  */
-START_TEST(counts_of_paths_alone_are_in_proportion)
+TEST(counts_of_paths_alone_are_in_proportion)
 {
 	uint64_t *samples = calloc(cfg->nr_blocks, sizeof(*samples));
 	struct mp_profile profile = {.block_samples = samples, .nr_blocks = cfg->nr_blocks};
@@ -352,24 +333,3 @@ START_TEST(counts_of_paths_alone_are_in_proportion)
 	mp_counts_fini(&counts);
 	free(samples);
 }
-END_TEST
-
-static Suite *path_evidence_suite(void)
-{
-	Suite *suite = suite_create("path_evidence");
-	TCase *tc = tcase_create("path_evidence");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, evidence_counts_each_edge_of_a_path);
-	tcase_add_test(tc, evidence_knows_where_control_came_in);
-	tcase_add_test(tc, evidence_takes_finer_blocks_for_the_one_they_lie_in);
-	tcase_add_test(tc, evidence_of_another_program_is_counted_as_such);
-	tcase_add_test(tc, evidence_takes_the_complete_steps_of_a_reported_path);
-	tcase_add_test(tc, evidence_counts_a_reported_block_once);
-	tcase_add_test(tc, counts_follow_paths_where_there_are_some);
-	tcase_add_test(tc, counts_of_paths_alone_are_in_proportion);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(path_evidence_suite)

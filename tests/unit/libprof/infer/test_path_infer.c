@@ -6,10 +6,7 @@
  */
 #include "libprof/infer/path_infer.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/suite.h"
 
@@ -237,7 +234,6 @@ static void run(struct run *r, uint64_t nr_samples, double period)
 
 static void infer(struct run *r, bool by_paths)
 {
-	struct mp_err err = {{0}};
 	int ret = mp_infer_flow(&r->flow, MP_ESTIMATE_POISSON, r->block_count, r->edge_count, &err);
 
 	ck_assert_msg(!ret, "%s", err.msg);
@@ -293,7 +289,7 @@ struct accuracy {
 /* Return: mean over @nr functions of the accuracy by samples alone, and by paths. */
 static struct accuracy measure(uint32_t nr, uint64_t nr_samples, double spread)
 {
-	struct run *r = malloc(sizeof(*r));
+	AUTO_FREE struct run *r = malloc(sizeof(*r));
 	struct accuracy sum = {0};
 
 	for (uint32_t i = 0; i < nr; i++) {
@@ -306,11 +302,10 @@ static struct accuracy measure(uint32_t nr, uint64_t nr_samples, double spread)
 		assert_conserved(r);
 		sum.paths += overlap(r) / nr;
 	}
-	free(r);
 	return sum;
 }
 
-START_TEST(paths_beat_samples_where_times_differ)
+TEST(paths_beat_samples_where_times_differ)
 {
 	/* Blocks take 5 times (e^1.6) as long as others of their length, or a fifth, and more. */
 	struct accuracy few = measure(60, 100, 1.6), some = measure(60, 1000, 1.6),
@@ -323,9 +318,8 @@ START_TEST(paths_beat_samples_where_times_differ)
 	ck_assert_msg(many.paths > 0.95, "%f %f", many.samples, many.paths);
 	ck_assert_msg(many.samples < 0.85, "%f %f", many.samples, many.paths);
 }
-END_TEST
 
-START_TEST(paths_beat_samples_where_times_are_alike)
+TEST(paths_beat_samples_where_times_are_alike)
 {
 	struct accuracy few = measure(60, 100, 0), many = measure(60, 10000, 0);
 
@@ -333,7 +327,6 @@ START_TEST(paths_beat_samples_where_times_are_alike)
 	ck_assert_msg(many.paths > many.samples + 0.02, "%f %f", many.samples, many.paths);
 	ck_assert_msg(many.paths > 0.98, "%f %f", many.samples, many.paths);
 }
-END_TEST
 
 /* Random edges between @nr blocks, with loops that have several entries. */
 static void make_graph(struct run *r, uint32_t nr, bool one_exit)
@@ -386,9 +379,9 @@ static bool flow_exactly(struct run *r, double *count)
 	return left < 1e-9;
 }
 
-START_TEST(paths_that_say_all_give_the_flow_of_any_graph)
+TEST(paths_that_say_all_give_the_flow_of_any_graph)
 {
-	struct run *r = malloc(sizeof(*r));
+	AUTO_FREE struct run *r = malloc(sizeof(*r));
 	double count[MAX_BLOCKS];
 	uint32_t nr_tried = 0;
 
@@ -415,13 +408,11 @@ START_TEST(paths_that_say_all_give_the_flow_of_any_graph)
 		}
 	}
 	ck_assert_uint_gt(nr_tried, 150);
-	free(r);
 }
-END_TEST
 
-START_TEST(samples_say_by_which_exit_flow_leaves)
+TEST(samples_say_by_which_exit_flow_leaves)
 {
-	struct run *r = malloc(sizeof(*r));
+	AUTO_FREE struct run *r = malloc(sizeof(*r));
 	double count[MAX_BLOCKS], off = 0, all = 0;
 
 	for (uint32_t i = 0; i < 200; i++) {
@@ -437,17 +428,15 @@ START_TEST(samples_say_by_which_exit_flow_leaves)
 		}
 	}
 	ck_assert_msg(off < 0.05 * all, "%f of %f", off, all);
-	free(r);
 }
-END_TEST
 
 /*
  * if (a) { call } else { }: no path reaches back over the merge, so about the result of infer
  * remains.
  */
-START_TEST(without_paths_at_a_merge_samples_decide)
+TEST(without_paths_at_a_merge_samples_decide)
 {
-	struct run *r = malloc(sizeof(*r));
+	AUTO_FREE struct run *r = malloc(sizeof(*r));
 	double before;
 
 	clear(r);
@@ -472,17 +461,15 @@ START_TEST(without_paths_at_a_merge_samples_decide)
 	assert_conserved(r);
 	ck_assert(fabs(r->edge_count[2] / r->block_count[3] - before) < 0.1);
 	ck_assert(fabs(r->edge_count[6] / r->block_count[5] - 0.1) < 0.02);
-	free(r);
 }
-END_TEST
 
 /*
  * A loop with ten iterations per entry, whose block waits so long that samples suggest a
  * hundred. Reports of the blocks before and in it give the right number.
  */
-START_TEST(reported_paths_tell_how_often_a_loop_runs)
+TEST(reported_paths_tell_how_often_a_loop_runs)
 {
-	struct run *r = malloc(sizeof(*r));
+	AUTO_FREE struct run *r = malloc(sizeof(*r));
 
 	clear(r);
 	for (int b = 0; b < 3; b++)
@@ -500,17 +487,15 @@ START_TEST(reported_paths_tell_how_often_a_loop_runs)
 	infer(r, true);
 	assert_conserved(r);
 	ck_assert(fabs(r->block_count[1] / r->block_count[0] - 10) < 4);
-	free(r);
 }
-END_TEST
 
 /*
  * By its time a function runs a thousand times; by its reports, 125 times. Both are known only
  * up to a factor.
  */
-START_TEST(what_a_function_tells_is_off_by_a_factor)
+TEST(what_a_function_tells_is_off_by_a_factor)
 {
-	struct run *r = malloc(sizeof(*r));
+	AUTO_FREE struct run *r = malloc(sizeof(*r));
 
 	clear(r);
 	for (int b = 0; b < 2; b++)
@@ -522,13 +507,11 @@ START_TEST(what_a_function_tells_is_off_by_a_factor)
 	infer(r, true);
 	assert_conserved(r);
 	ck_assert_msg(r->block_count[0] > 150 && r->block_count[0] < 900, "%g", r->block_count[0]);
-	free(r);
 }
-END_TEST
 
-START_TEST(what_nobody_saw_stays_at_zero)
+TEST(what_nobody_saw_stays_at_zero)
 {
-	struct run *r = malloc(sizeof(*r));
+	AUTO_FREE struct run *r = malloc(sizeof(*r));
 	uint64_t nr_zero = 0, nr_false = 0;
 
 	for (uint32_t i = 0; i < 50; i++) {
@@ -556,14 +539,12 @@ START_TEST(what_nobody_saw_stays_at_zero)
 	}
 	ck_assert_uint_gt(nr_zero, 500);
 	ck_assert_msg(nr_false < nr_zero / 10, "%lu of %lu", nr_false, nr_zero);
-	free(r);
 }
-END_TEST
 
 /* for (;;): entered before sampling began, and never left. */
-START_TEST(loops_without_end_have_counts)
+TEST(loops_without_end_have_counts)
 {
-	struct run *r = malloc(sizeof(*r));
+	AUTO_FREE struct run *r = malloc(sizeof(*r));
 
 	clear(r);
 	for (int b = 0; b < 5; b++)
@@ -587,18 +568,16 @@ START_TEST(loops_without_end_have_counts)
 	/* The flow out of 1 equals the flow into it, up to what cannot be known. */
 	ck_assert(fabs(r->edge_count[1] + r->edge_count[2] - r->block_count[1]) <
 		  0.01 * r->block_count[1]);
-	free(r);
 }
-END_TEST
 
 /*
  * A loop with 10,000 iterations: none of 100 paths shows its entry. The code before and after
  * it, and its time, give the number.
  */
-START_TEST(loops_that_are_seldom_entered_do_not_run_away)
+TEST(loops_that_are_seldom_entered_do_not_run_away)
 {
 	for (int prior = 0; prior < 2; prior++) {
-		struct run *r = malloc(sizeof(*r));
+		AUTO_FREE struct run *r = malloc(sizeof(*r));
 
 		clear(r);
 		for (int b = 0; b < 3; b++)
@@ -617,12 +596,10 @@ START_TEST(loops_that_are_seldom_entered_do_not_run_away)
 			      r->block_count[1]);
 		ck_assert_msg(r->block_count[2] > 0.02 && r->block_count[2] < 2, "%f",
 			      r->block_count[2]);
-		free(r);
 	}
 }
-END_TEST
 
-START_TEST(numbers_that_make_no_sense_are_refused)
+TEST(numbers_that_make_no_sense_are_refused)
 {
 	struct mp_flow_block block = {.samples = 1, .nr_insns = 1, .entry = true, .exit = true};
 	struct mp_flow_edge edge = {.from = 0, .to = 0, .group = UINT32_MAX};
@@ -645,26 +622,3 @@ START_TEST(numbers_that_make_no_sense_are_refused)
 	flow.nr_blocks = flow.nr_edges = 0;
 	ck_assert_int_eq(mp_path_infer_flow(&flow, seen, outside, count, runs, NULL), 0);
 }
-END_TEST
-
-static Suite *path_infer_suite(void)
-{
-	Suite *suite = suite_create("path_infer");
-	TCase *tc = tcase_create("path_infer");
-
-	tcase_add_test(tc, paths_beat_samples_where_times_differ);
-	tcase_add_test(tc, paths_beat_samples_where_times_are_alike);
-	tcase_add_test(tc, paths_that_say_all_give_the_flow_of_any_graph);
-	tcase_add_test(tc, samples_say_by_which_exit_flow_leaves);
-	tcase_add_test(tc, without_paths_at_a_merge_samples_decide);
-	tcase_add_test(tc, reported_paths_tell_how_often_a_loop_runs);
-	tcase_add_test(tc, what_a_function_tells_is_off_by_a_factor);
-	tcase_add_test(tc, what_nobody_saw_stays_at_zero);
-	tcase_add_test(tc, loops_without_end_have_counts);
-	tcase_add_test(tc, loops_that_are_seldom_entered_do_not_run_away);
-	tcase_add_test(tc, numbers_that_make_no_sense_are_refused);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(path_infer_suite)

@@ -2,8 +2,6 @@
 /* test_insn - kinds, targets and fields of single instructions. */
 #include "libprof/insn/insn.h"
 
-#include <errno.h>
-
 #include "tests/unit/suite.h"
 
 #define DECODE(insn, ...)                                                                          \
@@ -12,7 +10,7 @@
 		mp_insn_decode(bytes, sizeof(bytes), 0x1000, insn);                                \
 	})
 
-START_TEST(insn_knows_short_and_long_branches)
+TEST(insn_knows_short_and_long_branches)
 {
 	struct mp_insn i;
 
@@ -35,9 +33,8 @@ START_TEST(insn_knows_short_and_long_branches)
 	ck_assert_uint_eq(i.kind, MP_INSN_JUMP);
 	ck_assert_uint_eq(i.target, 0x1105);
 }
-END_TEST
 
-START_TEST(insn_knows_calls_with_padding_prefixes)
+TEST(insn_knows_calls_with_padding_prefixes)
 {
 	struct mp_insn i;
 
@@ -59,9 +56,8 @@ START_TEST(insn_knows_calls_with_padding_prefixes)
 	ck_assert_uint_eq(i.kind, MP_INSN_IJUMP);
 	ck_assert(i.notrack);
 }
-END_TEST
 
-START_TEST(insn_refuses_what_processors_disagree_about)
+TEST(insn_refuses_what_processors_disagree_about)
 {
 	struct mp_insn i;
 
@@ -76,9 +72,8 @@ START_TEST(insn_refuses_what_processors_disagree_about)
 	ck_assert_int_eq(DECODE(&i, 0xe8, 0, 0), -EILSEQ);
 	ck_assert_int_eq(DECODE(&i, 0x06), -EILSEQ);
 }
-END_TEST
 
-START_TEST(insn_finds_rip_relative_operands)
+TEST(insn_finds_rip_relative_operands)
 {
 	struct mp_insn i;
 
@@ -117,9 +112,8 @@ START_TEST(insn_finds_rip_relative_operands)
 	ck_assert(!i.rip_relative);
 	ck_assert_uint_eq(i.mem_disp_off, 3);
 }
-END_TEST
 
-START_TEST(insn_tells_ends_apart)
+TEST(insn_tells_ends_apart)
 {
 	struct mp_insn i;
 
@@ -150,20 +144,3 @@ START_TEST(insn_tells_ends_apart)
 	ck_assert(i.nop);
 	ck_assert_uint_eq(i.len, 10);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("insn");
-	TCase *t = tcase_create("insn");
-
-	tcase_add_test(t, insn_knows_short_and_long_branches);
-	tcase_add_test(t, insn_knows_calls_with_padding_prefixes);
-	tcase_add_test(t, insn_refuses_what_processors_disagree_about);
-	tcase_add_test(t, insn_finds_rip_relative_operands);
-	tcase_add_test(t, insn_tells_ends_apart);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,8 +2,6 @@
 /* test_insn_quick - the fast decoder agrees with Zydis on every instruction that it accepts. */
 #include "libprof/insn/insn_quick.h"
 
-#include <string.h>
-
 #include "libprof/insn/decoder.h"
 #include "tests/unit/suite.h"
 
@@ -117,7 +115,7 @@ static void compare_all(const uint8_t *rex, size_t nr_rex)
 	}
 }
 
-START_TEST(insn_quick_agrees_with_zydis_without_rex)
+TEST(insn_quick_agrees_with_zydis_without_rex)
 {
 	static const uint8_t rex[] = {0};
 
@@ -126,18 +124,16 @@ START_TEST(insn_quick_agrees_with_zydis_without_rex)
 	ck_assert_uint_gt(nr_quick, 100000);
 	ck_assert_uint_gt(nr_declined, 100000);
 }
-END_TEST
 
-START_TEST(insn_quick_agrees_with_zydis_with_rex)
+TEST(insn_quick_agrees_with_zydis_with_rex)
 {
 	static const uint8_t rex[] = {0x40, 0x41, 0x44, 0x48, 0x4f};
 
 	compare_all(rex, sizeof(rex));
 	ck_assert_uint_gt(nr_quick, 100000);
 }
-END_TEST
 
-START_TEST(insn_quick_agrees_with_zydis_on_random_bytes)
+TEST(insn_quick_agrees_with_zydis_on_random_bytes)
 {
 	uint64_t state = 1;
 	uint8_t bytes[32];
@@ -154,9 +150,8 @@ START_TEST(insn_quick_agrees_with_zydis_on_random_bytes)
 	}
 	ck_assert_uint_gt(nr_quick, 100000);
 }
-END_TEST
 
-START_TEST(insn_quick_reads_nothing_behind_what_there_is)
+TEST(insn_quick_reads_nothing_behind_what_there_is)
 {
 	static const uint8_t insns[][14] = {
 		{5, 0xe8, 1, 2, 3, 4},
@@ -174,26 +169,23 @@ START_TEST(insn_quick_reads_nothing_behind_what_there_is)
 		 * Exactly as large as the instruction, so that sanitizers detect a read beyond
 		 * it.
 		 */
-		uint8_t *bytes = malloc(len);
+		AUTO_FREE uint8_t *bytes = malloc(len);
 
 		ck_assert_ptr_nonnull(bytes);
 		memcpy(bytes, insns[i] + 1, len);
 		ck_assert(mp_insn_decode_quick(bytes, len, 0, &insn));
 		ck_assert_uint_eq(insn.len, len);
 		for (size_t avail = 0; avail < len; avail++) {
-			uint8_t *cut = malloc(avail + 1);
+			AUTO_FREE uint8_t *cut = malloc(avail + 1);
 
 			ck_assert_ptr_nonnull(cut);
 			memcpy(cut, bytes, avail);
 			ck_assert(!mp_insn_decode_quick(cut, avail, 0, &insn));
-			free(cut);
 		}
-		free(bytes);
 	}
 }
-END_TEST
 
-START_TEST(insn_quick_leaves_prefixed_branches_to_zydis)
+TEST(insn_quick_leaves_prefixed_branches_to_zydis)
 {
 	static const uint8_t insns[][16] = {
 		{0x66, 0xe8},
@@ -216,20 +208,3 @@ START_TEST(insn_quick_leaves_prefixed_branches_to_zydis)
 	for (size_t i = 0; i < sizeof(insns) / sizeof(insns[0]); i++)
 		ck_assert_msg(!mp_insn_decode_quick(insns[i], 16, 0, &insn), "%zu", i);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("insn_quick");
-	TCase *tc = tcase_create("insn_quick");
-
-	tcase_add_test(tc, insn_quick_agrees_with_zydis_without_rex);
-	tcase_add_test(tc, insn_quick_agrees_with_zydis_with_rex);
-	tcase_add_test(tc, insn_quick_agrees_with_zydis_on_random_bytes);
-	tcase_add_test(tc, insn_quick_reads_nothing_behind_what_there_is);
-	tcase_add_test(tc, insn_quick_leaves_prefixed_branches_to_zydis);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,14 +5,11 @@
  */
 #include "libprof/note/audit_ring.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/unit/suite.h"
 
@@ -23,7 +20,6 @@
 #define SECOND INT64_C(1000000000)
 
 static char path[64];
-static struct mp_err err;
 static char *map;
 static struct mp_audit_file_header *header;
 static struct mp_audit_function *functions;
@@ -99,9 +95,11 @@ static void expect_refused(int code, const char *message)
 	ck_assert_msg(strstr(err.msg, message), "%s", err.msg);
 }
 
-START_TEST(ring_gives_each_window_once)
+FIXTURE(setup, teardown);
+
+TEST(ring_gives_each_window_once)
 {
-	struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
+	AUTO(mp_audit_ring_close) struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
 	uint64_t written = 0, read = 0;
 
 	ck_assert_uint_eq(ring.nr_functions, FUNCTIONS);
@@ -119,13 +117,11 @@ START_TEST(ring_gives_each_window_once)
 			ck_assert_uint_eq(out[i].ticks, read++);
 	}
 	ck_assert_uint_eq(ring.lost + ring.torn, 0);
-	mp_audit_ring_close(&ring);
 }
-END_TEST
 
-START_TEST(ring_counts_what_was_overwritten)
+TEST(ring_counts_what_was_overwritten)
 {
-	struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
+	AUTO(mp_audit_ring_close) struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
 	size_t nr;
 
 	for (uint64_t i = 0; i < 3 * MP_AUDIT_NR_RECORDS + 5; i++)
@@ -135,14 +131,12 @@ START_TEST(ring_counts_what_was_overwritten)
 	ck_assert_uint_eq(ring.lost, 2 * MP_AUDIT_NR_RECORDS + 5);
 	for (size_t i = 0; i < nr; i++)
 		ck_assert_uint_eq(out[i].ticks, 2 * MP_AUDIT_NR_RECORDS + 5 + i);
-	mp_audit_ring_close(&ring);
 }
-END_TEST
 
 /* The record keeps its old number until its writer is done. */
-START_TEST(ring_does_not_take_an_unfinished_record_for_a_window)
+TEST(ring_does_not_take_an_unfinished_record_for_a_window)
 {
-	struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
+	AUTO(mp_audit_ring_close) struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
 
 	for (uint64_t i = 0; i < MP_AUDIT_NR_RECORDS + 10; i++)
 		write_window(i);
@@ -155,11 +149,9 @@ START_TEST(ring_does_not_take_an_unfinished_record_for_a_window)
 	ck_assert_uint_eq(read_all(&ring, 2 * SECOND + MP_AUDIT_RING_PATIENCE_NS), 1);
 	ck_assert_uint_eq(out[0].ticks, 1000);
 	ck_assert_uint_eq(ring.torn, 1);
-	mp_audit_ring_close(&ring);
 }
-END_TEST
 
-START_TEST(ring_begins_where_it_is_told)
+TEST(ring_begins_where_it_is_told)
 {
 	struct mp_audit_ring all, fresh;
 
@@ -174,7 +166,6 @@ START_TEST(ring_begins_where_it_is_told)
 	mp_audit_ring_close(&all);
 	mp_audit_ring_close(&fresh);
 }
-END_TEST
 
 /* A program that writes faster than the reader reads, and the reader's checks, at the same time. */
 static void *write_on(void *arg)
@@ -187,9 +178,9 @@ static void *write_on(void *arg)
 	return NULL;
 }
 
-START_TEST(ring_never_mixes_two_windows)
+TEST(ring_never_mixes_two_windows)
 {
-	struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
+	AUTO(mp_audit_ring_close) struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
 	bool ends = false;
 	uint64_t read = 0, position = 0;
 	pthread_t writer;
@@ -210,13 +201,11 @@ START_TEST(ring_never_mixes_two_windows)
 	__atomic_store_n(&ends, true, __ATOMIC_RELAXED);
 	ck_assert_int_eq(pthread_join(writer, NULL), 0);
 	ck_assert_uint_eq(read + ring.lost + ring.torn, ring.position);
-	mp_audit_ring_close(&ring);
 }
-END_TEST
 
-START_TEST(ring_writes_verdicts_and_nothing_else)
+TEST(ring_writes_verdicts_and_nothing_else)
 {
-	struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
+	AUTO(mp_audit_ring_close) struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
 	struct mp_audit_function function;
 
 	functions[1].starts = 5;
@@ -228,11 +217,9 @@ START_TEST(ring_writes_verdicts_and_nothing_else)
 	ck_assert_uint_eq(function.starts, 5);
 	ck_assert_int_eq(mp_audit_ring_decide(&ring, FUNCTIONS, MP_AUDIT_VERDICT_A, &err), -EINVAL);
 	ck_assert_int_eq(mp_audit_ring_function(&ring, FUNCTIONS, &function, &err), -EINVAL);
-	mp_audit_ring_close(&ring);
 }
-END_TEST
 
-START_TEST(ring_waits_for_a_file_that_is_not_filled_in)
+TEST(ring_waits_for_a_file_that_is_not_filled_in)
 {
 	char longer[80];
 
@@ -245,9 +232,8 @@ START_TEST(ring_waits_for_a_file_that_is_not_filled_in)
 	expect_refused(ENOENT, "No such file");
 	ck_assert_int_eq(rename(longer, path), 0);
 }
-END_TEST
 
-START_TEST(ring_refuses_files_that_are_not_one)
+TEST(ring_refuses_files_that_are_not_one)
 {
 	const struct mp_audit_file_header good = *header;
 	char target[80];
@@ -284,11 +270,10 @@ START_TEST(ring_refuses_files_that_are_not_one)
 	expect_refused(EPERM, "not a regular file");
 	unlink(target);
 }
-END_TEST
 
-START_TEST(ring_survives_a_file_that_is_cut_short)
+TEST(ring_survives_a_file_that_is_cut_short)
 {
-	struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
+	AUTO(mp_audit_ring_close) struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
 	struct mp_audit_function function;
 	struct stat st;
 	size_t nr;
@@ -304,13 +289,11 @@ START_TEST(ring_survives_a_file_that_is_cut_short)
 	ck_assert_int_eq(mp_audit_ring_decide(&ring, 0, MP_AUDIT_VERDICT_A, &err), -EBADMSG);
 	ck_assert_int_eq(stat(path, &st), 0);
 	ck_assert_int_eq(st.st_size, 0);
-	mp_audit_ring_close(&ring);
 }
-END_TEST
 
-START_TEST(ring_stops_at_numbers_that_go_back)
+TEST(ring_stops_at_numbers_that_go_back)
 {
-	struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
+	AUTO(mp_audit_ring_close) struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
 	size_t nr;
 
 	for (uint64_t i = 0; i < 10; i++)
@@ -323,13 +306,11 @@ START_TEST(ring_stops_at_numbers_that_go_back)
 	header->next = UINT64_MAX;
 	ck_assert_int_eq(mp_audit_ring_read(&ring, 1, out, 10, &nr, &err), 0);
 	ck_assert_uint_eq(nr, 0);
-	mp_audit_ring_close(&ring);
 }
-END_TEST
 
-START_TEST(ring_notices_another_file_at_its_path)
+TEST(ring_notices_another_file_at_its_path)
 {
-	struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
+	AUTO(mp_audit_ring_close) struct mp_audit_ring ring = open_ring(MP_AUDIT_RING_ALL);
 	char other[80];
 	int fd;
 
@@ -342,11 +323,9 @@ START_TEST(ring_notices_another_file_at_its_path)
 	ck_assert(mp_audit_ring_replaced(&ring, path));
 	unlink(path);
 	ck_assert(mp_audit_ring_replaced(&ring, path));
-	mp_audit_ring_close(&ring);
 }
-END_TEST
 
-START_TEST(ring_of_another_user_is_refused)
+TEST(ring_of_another_user_is_refused)
 {
 	int status;
 	pid_t pid;
@@ -368,28 +347,3 @@ START_TEST(ring_of_another_user_is_refused)
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
-
-static Suite *ring_suite(void)
-{
-	Suite *suite = suite_create("audit_ring");
-	TCase *tc = tcase_create("ring");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, ring_gives_each_window_once);
-	tcase_add_test(tc, ring_counts_what_was_overwritten);
-	tcase_add_test(tc, ring_does_not_take_an_unfinished_record_for_a_window);
-	tcase_add_test(tc, ring_begins_where_it_is_told);
-	tcase_add_test(tc, ring_never_mixes_two_windows);
-	tcase_add_test(tc, ring_writes_verdicts_and_nothing_else);
-	tcase_add_test(tc, ring_waits_for_a_file_that_is_not_filled_in);
-	tcase_add_test(tc, ring_refuses_files_that_are_not_one);
-	tcase_add_test(tc, ring_survives_a_file_that_is_cut_short);
-	tcase_add_test(tc, ring_stops_at_numbers_that_go_back);
-	tcase_add_test(tc, ring_notices_another_file_at_its_path);
-	tcase_add_test(tc, ring_of_another_user_is_refused);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(ring_suite)

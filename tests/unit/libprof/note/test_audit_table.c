@@ -5,9 +5,6 @@
  */
 #include "libprof/note/audit_table.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "libprof/base/varint.h"
@@ -60,28 +57,25 @@ static int read_section(const char *name, const void *data, size_t size,
 	struct tiny_section sec = {.name = name, .type = SHT_PROGBITS, .data = data, .size = size};
 	struct mp_elf *elf = NULL;
 	size_t elf_size;
-	uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
+	AUTO_FREE uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
 	int ret;
 
 	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, elf_size, MP_ELF_ALL, &elf, err), 0);
 	ret = mp_audit_table_read(elf, out, err);
 	ck_assert(!ret == !!*out);
 	mp_elf_close(elf);
-	free(bytes);
 	return ret;
 }
 
 static int read_table(const void *data, size_t size, struct mp_audit_table **out)
 {
-	struct mp_err err = {{0}};
-
 	return read_section(MP_AUDIT_TABLE_SECTION, data, size, out, &err);
 }
 
 static void assert_round_trip(const struct mp_audit_table *in)
 {
 	struct mp_audit_table *table = NULL;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_audit_table_encode(in, &bytes, &size, NULL), 0);
@@ -101,16 +95,14 @@ static void assert_round_trip(const struct mp_audit_table *in)
 	}
 	ck_assert_uint_eq(table->hash, mp_audit_table_hash(bytes, size));
 	mp_audit_table_free(table);
-	free(bytes);
 }
 
-START_TEST(audit_table_survives_the_round_trip)
+TEST(audit_table_survives_the_round_trip)
 {
 	assert_round_trip(&sample);
 }
-END_TEST
 
-START_TEST(audit_table_takes_any_address)
+TEST(audit_table_takes_any_address)
 {
 	struct spoilt s;
 	struct mp_audit_table *table = spoil(&s);
@@ -122,7 +114,6 @@ START_TEST(audit_table_takes_any_address)
 	s.points[0] = (struct mp_audited_point){UINT64_MAX, UINT32_MAX};
 	assert_round_trip(table);
 }
-END_TEST
 
 #define REFUSED(change)                                                                            \
 	do {                                                                                       \
@@ -134,7 +125,7 @@ END_TEST
 		ck_assert_ptr_null(bytes);                                                         \
 	} while (0)
 
-START_TEST(audit_table_refuses_to_write_what_does_not_fit_together)
+TEST(audit_table_refuses_to_write_what_does_not_fit_together)
 {
 	struct mp_audit_table *table;
 	struct spoilt s;
@@ -161,12 +152,11 @@ START_TEST(audit_table_refuses_to_write_what_does_not_fit_together)
 	/* Without a change it is valid. */
 	assert_round_trip(spoil(&s));
 }
-END_TEST
 
-START_TEST(audit_table_refuses_every_truncation_and_flipped_bit)
+TEST(audit_table_refuses_every_truncation_and_flipped_bit)
 {
 	struct mp_audit_table *table = NULL;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_audit_table_encode(&sample, &bytes, &size, NULL), 0);
@@ -177,11 +167,9 @@ START_TEST(audit_table_refuses_every_truncation_and_flipped_bit)
 		ck_assert_int_eq(read_table(bytes, size, &table), -EBADMSG);
 		bytes[bit / 8] ^= 1 << bit % 8;
 	}
-	free(bytes);
 }
-END_TEST
 
-START_TEST(audit_table_refuses_hostile_numbers_behind_a_good_checksum)
+TEST(audit_table_refuses_hostile_numbers_behind_a_good_checksum)
 {
 	/*
 	 * Version, functions, ranges, points; a function's address, ranges, points; its ranges:
@@ -217,32 +205,12 @@ START_TEST(audit_table_refuses_hostile_numbers_behind_a_good_checksum)
 			free(w.bytes);
 		}
 }
-END_TEST
 
-START_TEST(audit_table_of_another_file_is_missing)
+TEST(audit_table_of_another_file_is_missing)
 {
 	struct mp_audit_table *table = NULL;
-	struct mp_err err = {{0}};
 
 	ck_assert_int_eq(read_section(".other", "x", 1, &table, &err), -ENOENT);
 	ck_assert_str_ne(err.msg, "");
 	mp_audit_table_free(NULL);
 }
-END_TEST
-
-static Suite *audit_table_suite(void)
-{
-	Suite *s = suite_create("audit_table");
-	TCase *tc = tcase_create("audit_table");
-
-	tcase_add_test(tc, audit_table_survives_the_round_trip);
-	tcase_add_test(tc, audit_table_takes_any_address);
-	tcase_add_test(tc, audit_table_refuses_to_write_what_does_not_fit_together);
-	tcase_add_test(tc, audit_table_refuses_every_truncation_and_flipped_bit);
-	tcase_add_test(tc, audit_table_refuses_hostile_numbers_behind_a_good_checksum);
-	tcase_add_test(tc, audit_table_of_another_file_is_missing);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(audit_table_suite)

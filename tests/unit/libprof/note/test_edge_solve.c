@@ -5,10 +5,6 @@
  */
 #include "libprof/note/edge_solve.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/suite.h"
 
 #define NONE MP_NONE
@@ -160,11 +156,11 @@ static struct graph *make_graph(uint64_t s)
 	return g;
 }
 
-START_TEST(edge_solve_finds_all_counts_of_random_walks)
+TEST(edge_solve_finds_all_counts_of_random_walks)
 {
 	for (uint64_t s = 0; s < 600; s++) {
-		struct graph *g = make_graph(s);
-		struct mp_edge_counts counts;
+		AUTO_FREE struct graph *g = make_graph(s);
+		AUTO(mp_edge_counts_fini) struct mp_edge_counts counts = {0};
 		uint32_t nr_ran = 0;
 
 		for (uint32_t f = 0; f < g->table.nr_funcs; f++) {
@@ -184,20 +180,17 @@ START_TEST(edge_solve_finds_all_counts_of_random_walks)
 		ck_assert_uint_eq(counts.discrepancy.nr_unequal, 0);
 		ck_assert_uint_eq(counts.discrepancy.missed, 0);
 		ck_assert_uint_eq(counts.discrepancy.negative, 0);
-		mp_edge_counts_fini(&counts);
-		free(g);
 	}
 }
-END_TEST
 
 /* If every edge is counted, every broken walk is noticed, and all counts are right. */
-START_TEST(edge_solve_sees_walks_that_break_off)
+TEST(edge_solve_sees_walks_that_break_off)
 {
 	unsigned int nr_broken = 0;
 
 	for (uint64_t s = 0; s < 300; s++) {
-		struct graph *g = make_graph(s);
-		struct mp_edge_counts counts;
+		AUTO_FREE struct graph *g = make_graph(s);
+		AUTO(mp_edge_counts_fini) struct mp_edge_counts counts = {0};
 		unsigned int broken;
 
 		broken = walk(g, &g->funcs[0], 100, 50);
@@ -210,12 +203,9 @@ START_TEST(edge_solve_sees_walks_that_break_off)
 		if (!broken)
 			ck_assert_uint_eq(counts.discrepancy.missed, 0);
 		nr_broken += broken > 0;
-		mp_edge_counts_fini(&counts);
-		free(g);
 	}
 	ck_assert_uint_gt(nr_broken, 50);
 }
-END_TEST
 
 /* ---- small ones ------------------------------------------------------------------------------ */
 
@@ -230,7 +220,7 @@ END_TEST
 	}
 
 /* 100 enter and 10 never leave: counts of blocks follow the entry, not the exit. */
-START_TEST(edge_solve_reports_how_much_is_missed)
+TEST(edge_solve_reports_how_much_is_missed)
 {
 	struct mp_counted_edge edges[] = {
 		{NONE, 0, 0, OUT, false},
@@ -262,9 +252,8 @@ START_TEST(edge_solve_reports_how_much_is_missed)
 	ck_assert_uint_eq(counts.discrepancy.nr_ran, 0);
 	mp_edge_counts_fini(&counts);
 }
-END_TEST
 
-START_TEST(edge_solve_makes_negative_counts_zero)
+TEST(edge_solve_makes_negative_counts_zero)
 {
 	/* More leaves the first block one way than enters it. */
 	struct mp_counted_edge edges[] = {
@@ -273,7 +262,7 @@ START_TEST(edge_solve_makes_negative_counts_zero)
 		{2, NONE, NONE, OUT, false},
 	};
 	struct mp_edge_table table = TABLE(3, edges, 3);
-	struct mp_edge_counts counts;
+	AUTO(mp_edge_counts_fini) struct mp_edge_counts counts = {0};
 
 	ck_assert_int_eq(mp_edge_solve(&table, (uint64_t[]){5, 7, 7}, &counts, NULL), 0);
 	ck_assert_uint_eq(counts.edge[2], 0);
@@ -281,11 +270,9 @@ START_TEST(edge_solve_makes_negative_counts_zero)
 	ck_assert_uint_eq(counts.block[2], 0);
 	ck_assert_uint_eq(counts.discrepancy.negative, 2);
 	ck_assert_uint_eq(counts.discrepancy.nr_unequal, 1);
-	mp_edge_counts_fini(&counts);
 }
-END_TEST
 
-START_TEST(edge_solve_survives_any_counters)
+TEST(edge_solve_survives_any_counters)
 {
 	struct mp_counted_edge edges[] = {
 		{NONE, 0, 0, OUT, false},	{0, 1, 1, MP_EDGE_TAKEN, false},
@@ -294,7 +281,7 @@ START_TEST(edge_solve_survives_any_counters)
 	};
 	struct mp_edge_table table = TABLE(2, edges, 3);
 	uint64_t counters[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	struct mp_edge_counts counts;
+	AUTO(mp_edge_counts_fini) struct mp_edge_counts counts = {0};
 
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, NULL), 0);
 	/* The exact value would be twice as much. */
@@ -302,11 +289,9 @@ START_TEST(edge_solve_survives_any_counters)
 	ck_assert_uint_eq(counts.edge[4], UINT64_MAX);
 	ck_assert_uint_eq(counts.block[1], UINT64_MAX);
 	ck_assert_uint_eq(counts.discrepancy.total, UINT64_MAX);
-	mp_edge_counts_fini(&counts);
 }
-END_TEST
 
-START_TEST(edge_solve_refuses_circles_without_a_counter)
+TEST(edge_solve_refuses_circles_without_a_counter)
 {
 	struct mp_counted_edge circle[] = {
 		{NONE, 0, 0, OUT, false},
@@ -324,8 +309,7 @@ START_TEST(edge_solve_refuses_circles_without_a_counter)
 		{0, NONE, NONE, OUT, false},
 	};
 	struct mp_edge_table table = TABLE(2, circle, 2);
-	struct mp_edge_counts counts;
-	struct mp_err err = {{0}};
+	AUTO(mp_edge_counts_fini) struct mp_edge_counts counts = {0};
 	uint64_t counters[2] = {1, 1};
 
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, &err), -EBADMSG);
@@ -344,35 +328,13 @@ START_TEST(edge_solve_refuses_circles_without_a_counter)
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, &err), -EBADMSG);
 	loop[1].spare = false;
 	ck_assert_int_eq(mp_edge_solve(&table, counters, &counts, &err), 0);
-	mp_edge_counts_fini(&counts);
 }
-END_TEST
 
-START_TEST(edge_solve_of_nothing_is_nothing)
+TEST(edge_solve_of_nothing_is_nothing)
 {
 	struct mp_edge_table table = {0};
-	struct mp_edge_counts counts;
+	AUTO(mp_edge_counts_fini) struct mp_edge_counts counts = {0};
 
 	ck_assert_int_eq(mp_edge_solve(&table, NULL, &counts, NULL), 0);
 	ck_assert_uint_eq(counts.discrepancy.total, 0);
-	mp_edge_counts_fini(&counts);
 }
-END_TEST
-
-static Suite *edge_solve_suite(void)
-{
-	Suite *suite = suite_create("edge_solve");
-	TCase *tc = tcase_create("edge_solve");
-
-	tcase_add_test(tc, edge_solve_finds_all_counts_of_random_walks);
-	tcase_add_test(tc, edge_solve_sees_walks_that_break_off);
-	tcase_add_test(tc, edge_solve_reports_how_much_is_missed);
-	tcase_add_test(tc, edge_solve_makes_negative_counts_zero);
-	tcase_add_test(tc, edge_solve_survives_any_counters);
-	tcase_add_test(tc, edge_solve_refuses_circles_without_a_counter);
-	tcase_add_test(tc, edge_solve_of_nothing_is_nothing);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(edge_solve_suite)

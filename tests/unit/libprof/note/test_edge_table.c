@@ -5,9 +5,6 @@
  */
 #include "libprof/note/edge_table.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "libprof/base/varint.h"
@@ -65,13 +62,12 @@ static int read_named(const char *name, uint32_t type, const void *data, size_t 
 	struct tiny_section sec = {.name = name, .type = type, .data = data, .size = size};
 	struct mp_elf *elf = NULL;
 	size_t elf_size;
-	uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
+	AUTO_FREE uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
 	int ret;
 
 	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, elf_size, need, &elf, err), 0);
 	ret = mp_edge_table_read(elf, out, err);
 	mp_elf_close(elf);
-	free(bytes);
 	return ret;
 }
 
@@ -113,7 +109,7 @@ static void assert_same(const struct mp_edge_table *a, const struct mp_edge_tabl
 static void assert_round_trip(const struct mp_edge_table *in)
 {
 	struct mp_edge_table *table = NULL;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_edge_table_encode(in, &bytes, &size, NULL), 0);
@@ -121,24 +117,21 @@ static void assert_round_trip(const struct mp_edge_table *in)
 	assert_same(in, table);
 	ck_assert_uint_eq(table->hash, mp_edge_table_hash(bytes, size));
 	mp_edge_table_free(table);
-	free(bytes);
 }
 
-START_TEST(edge_table_survives_the_round_trip)
+TEST(edge_table_survives_the_round_trip)
 {
 	assert_round_trip(&sample);
 }
-END_TEST
 
-START_TEST(edge_table_of_nothing_is_valid)
+TEST(edge_table_of_nothing_is_valid)
 {
 	struct mp_edge_table empty = {0};
 
 	assert_round_trip(&empty);
 }
-END_TEST
 
-START_TEST(edge_table_takes_any_address_and_size)
+TEST(edge_table_takes_any_address_and_size)
 {
 	struct spoilt s;
 	struct mp_edge_table *table = spoil(&s);
@@ -150,10 +143,9 @@ START_TEST(edge_table_takes_any_address_and_size)
 	s.blocks[3].vaddr = 1ull << 63;
 	assert_round_trip(table);
 }
-END_TEST
 
 /* Twice as many edges as blocks, half of them counted, as in real functions. */
-START_TEST(edge_table_takes_about_three_bytes_an_edge)
+TEST(edge_table_takes_about_three_bytes_an_edge)
 {
 	struct mp_edge_table big = {.nr_funcs = 500, .nr_blocks = 10000, .nr_edges = 20000};
 	uint8_t *bytes;
@@ -184,7 +176,6 @@ START_TEST(edge_table_takes_about_three_bytes_an_edge)
 	free(big.blocks);
 	free(big.edges);
 }
-END_TEST
 
 static void assert_refused(const struct mp_edge_table *table, int line)
 {
@@ -204,7 +195,7 @@ static void assert_refused(const struct mp_edge_table *table, int line)
 		assert_refused(table, __LINE__);                                                   \
 	} while (0)
 
-START_TEST(edge_table_refuses_to_write_what_does_not_fit_together)
+TEST(edge_table_refuses_to_write_what_does_not_fit_together)
 {
 	struct mp_edge_table *table;
 	struct spoilt s;
@@ -232,25 +223,22 @@ START_TEST(edge_table_refuses_to_write_what_does_not_fit_together)
 	/* Without a change it is valid. */
 	assert_round_trip(spoil(&s));
 }
-END_TEST
 
-START_TEST(edge_table_refuses_every_truncation)
+TEST(edge_table_refuses_every_truncation)
 {
 	struct mp_edge_table *table = NULL;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_edge_table_encode(&sample, &bytes, &size, NULL), 0);
 	for (size_t cut = 1; cut <= size; cut++)
 		ck_assert_int_eq(read_section(bytes, size - cut, &table), -EBADMSG);
-	free(bytes);
 }
-END_TEST
 
-START_TEST(edge_table_refuses_every_flipped_bit)
+TEST(edge_table_refuses_every_flipped_bit)
 {
 	struct mp_edge_table *table = NULL;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_edge_table_encode(&sample, &bytes, &size, NULL), 0);
@@ -259,9 +247,7 @@ START_TEST(edge_table_refuses_every_flipped_bit)
 		ck_assert_int_eq(read_section(bytes, size, &table), -EBADMSG);
 		bytes[bit / 8] ^= 1 << bit % 8;
 	}
-	free(bytes);
 }
-END_TEST
 
 /* Reads numbers as a table, with a valid checksum. */
 static int read_numbers(const uint64_t *numbers, size_t nr)
@@ -281,7 +267,7 @@ static int read_numbers(const uint64_t *numbers, size_t nr)
 	return ret;
 }
 
-START_TEST(edge_table_refuses_hostile_numbers_behind_a_good_checksum)
+TEST(edge_table_refuses_hostile_numbers_behind_a_good_checksum)
 {
 	/*
 	 * Version, functions, blocks, edges, counters; a function with one block and one edge:
@@ -313,13 +299,11 @@ START_TEST(edge_table_refuses_hostile_numbers_behind_a_good_checksum)
 		}
 	ck_assert_uint_gt(nr_refused, nr * 10);
 }
-END_TEST
 
-START_TEST(edge_table_of_a_newer_version_is_named_as_such)
+TEST(edge_table_of_a_newer_version_is_named_as_such)
 {
 	struct mp_edge_table *table;
-	struct mp_err err = {{0}};
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	uint64_t sum;
 	size_t size;
 
@@ -331,15 +315,12 @@ START_TEST(edge_table_of_a_newer_version_is_named_as_such)
 				    &table, &err),
 			 -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, "version 2"));
-	free(bytes);
 }
-END_TEST
 
-START_TEST(edge_table_absent_is_not_damaged)
+TEST(edge_table_absent_is_not_damaged)
 {
 	static const uint8_t zeros[64];
 	struct mp_edge_table *table;
-	struct mp_err err = {{0}};
 
 	ck_assert_int_eq(read_named(".comment", SHT_PROGBITS, "x", 1, MP_ELF_ALL, &table, &err),
 			 -ENOENT);
@@ -347,25 +328,3 @@ START_TEST(edge_table_absent_is_not_damaged)
 				    MP_ELF_ALL, &table, &err),
 			 -EBADMSG);
 }
-END_TEST
-
-static Suite *edge_table_suite(void)
-{
-	Suite *suite = suite_create("edge_table");
-	TCase *tc = tcase_create("edge_table");
-
-	tcase_add_test(tc, edge_table_survives_the_round_trip);
-	tcase_add_test(tc, edge_table_of_nothing_is_valid);
-	tcase_add_test(tc, edge_table_takes_any_address_and_size);
-	tcase_add_test(tc, edge_table_takes_about_three_bytes_an_edge);
-	tcase_add_test(tc, edge_table_refuses_to_write_what_does_not_fit_together);
-	tcase_add_test(tc, edge_table_refuses_every_truncation);
-	tcase_add_test(tc, edge_table_refuses_every_flipped_bit);
-	tcase_add_test(tc, edge_table_refuses_hostile_numbers_behind_a_good_checksum);
-	tcase_add_test(tc, edge_table_of_a_newer_version_is_named_as_such);
-	tcase_add_test(tc, edge_table_absent_is_not_damaged);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(edge_table_suite)

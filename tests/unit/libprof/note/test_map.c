@@ -3,9 +3,6 @@
 #include "libprof/note/map.h"
 #include "libprof/base/varint.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "tests/unit/suite.h"
@@ -29,15 +26,10 @@ static const struct mp_map sample = {
 
 static int read_note_says(const void *note, size_t size, struct mp_map **out, struct mp_err *err)
 {
-	struct tiny_section sec = {.name = MP_MAP_SECTION,
-				   .type = SHT_NOTE,
-				   .flags = SHF_ALLOC,
-				   .vaddr = 0x400,
-				   .data = note,
-				   .size = size};
+	struct tiny_section sec = {MP_MAP_SECTION, SHT_NOTE, SHF_ALLOC, 0x400, note, size, 0, 0, 0};
 	struct mp_elf *elf = NULL;
 	size_t elf_size;
-	uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
+	AUTO_FREE uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
 	int ret;
 
 	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, elf_size, MP_ELF_ID, &elf, err), 0);
@@ -45,14 +37,11 @@ static int read_note_says(const void *note, size_t size, struct mp_map **out, st
 	if (ret)
 		ck_assert_ptr_nonnull(strstr(err->msg, "tiny: "));
 	mp_elf_close(elf);
-	free(bytes);
 	return ret;
 }
 
 static int read_note(const void *note, size_t size, struct mp_map **out)
 {
-	struct mp_err err = {{0}};
-
 	return read_note_says(note, size, out, &err);
 }
 
@@ -68,10 +57,10 @@ static void assert_same(const struct mp_map *a, const struct mp_map *b)
 	}
 }
 
-START_TEST(map_survives_the_round_trip)
+TEST(map_survives_the_round_trip)
 {
 	struct mp_map *map = NULL;
-	uint8_t *note;
+	AUTO_FREE uint8_t *note = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_map_encode(&sample, &note, &size, NULL), 0);
@@ -79,9 +68,7 @@ START_TEST(map_survives_the_round_trip)
 	ck_assert_int_eq(read_note(note, size, &map), 0);
 	assert_same(&sample, map);
 	mp_map_free(map);
-	free(note);
 }
-END_TEST
 
 /* Blocks of 16 bytes; every third is a stub, and a gap follows every hundredth. */
 static struct mp_map *many_pieces(uint32_t nr)
@@ -102,29 +89,23 @@ static struct mp_map *many_pieces(uint32_t nr)
 
 static int read_compact(const void *note, size_t size, struct mp_map **out)
 {
-	struct tiny_section sec = {.name = MP_MAP_SECTION,
-				   .type = SHT_NOTE,
-				   .flags = SHF_ALLOC,
-				   .vaddr = 0x400,
-				   .data = note,
-				   .size = size};
+	struct tiny_section sec = {MP_MAP_SECTION, SHT_NOTE, SHF_ALLOC, 0x400, note, size, 0, 0, 0};
 	struct mp_elf *elf = NULL;
 	size_t elf_size;
-	uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
+	AUTO_FREE uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
 	int ret;
 
 	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, elf_size, MP_ELF_ID, &elf, NULL), 0);
 	ret = mp_map_read_compact(elf, out, NULL);
 	mp_elf_close(elf);
-	free(bytes);
 	return ret;
 }
 
-START_TEST(map_of_millions_of_pieces_survives_the_round_trip)
+TEST_EACH(map_of_millions_of_pieces_survives_the_round_trip, 2)
 {
 	static const uint32_t sizes[] = {(1 << 20) + 1, (1 << 22) + 1};
 	struct mp_map *map = many_pieces(sizes[_i]), *flat = NULL, *packed = NULL;
-	uint8_t *note;
+	AUTO_FREE uint8_t *note = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_map_encode(map, &note, &size, NULL), 0);
@@ -146,15 +127,13 @@ START_TEST(map_of_millions_of_pieces_survives_the_round_trip)
 	mp_map_free(packed);
 	mp_map_free(flat);
 	mp_map_free(map);
-	free(note);
 }
-END_TEST
 
 /* Empty pieces may share an address: both forms must give the same results. */
-START_TEST(map_packed_agrees_where_pieces_share_an_address)
+TEST(map_packed_agrees_where_pieces_share_an_address)
 {
 	struct mp_map *map = many_pieces(MP_MAP_FLAT_MAX + 1), *packed = NULL;
-	uint8_t *note;
+	AUTO_FREE uint8_t *note = NULL;
 	size_t size;
 
 	for (uint32_t i = 0; i < 40; i++)
@@ -171,16 +150,13 @@ START_TEST(map_packed_agrees_where_pieces_share_an_address)
 	}
 	mp_map_free(packed);
 	mp_map_free(map);
-	free(note);
 }
-END_TEST
 
-START_TEST(map_of_too_many_pieces_is_refused_and_the_limit_named)
+TEST(map_of_too_many_pieces_is_refused_and_the_limit_named)
 {
 	/* No piece is read. */
 	struct mp_map map = {.original = sample.original, .nr_pieces = MP_MAP_PIECES_MAX + 1};
 	struct mp_map *got = NULL;
-	struct mp_err err = {{0}};
 	uint8_t *note;
 	size_t size;
 
@@ -213,12 +189,11 @@ START_TEST(map_of_too_many_pieces_is_refused_and_the_limit_named)
 	}
 	ck_assert_str_eq(err.msg, "tiny: map note of 16777217 pieces, the limit is 16777216");
 }
-END_TEST
 
-START_TEST(map_without_pieces_is_valid)
+TEST(map_without_pieces_is_valid)
 {
 	struct mp_map empty = {.original = sample.original}, *map = NULL;
-	uint8_t *note;
+	AUTO_FREE uint8_t *note = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_map_encode(&empty, &note, &size, NULL), 0);
@@ -226,11 +201,9 @@ START_TEST(map_without_pieces_is_valid)
 	ck_assert_uint_eq(map->nr_pieces, 0);
 	ck_assert_uint_eq(mp_map_original(map, 0x1234), 0x1234);
 	mp_map_free(map);
-	free(note);
 }
-END_TEST
 
-START_TEST(map_is_found_behind_another_note)
+TEST(map_is_found_behind_another_note)
 {
 	static const uint8_t other[] = {4, 0, 0,   0,	3,   0, 0, 0, 9, 0,
 					0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 0};
@@ -248,9 +221,8 @@ START_TEST(map_is_found_behind_another_note)
 	free(note);
 	free(both);
 }
-END_TEST
 
-START_TEST(map_translates_addresses)
+TEST(map_translates_addresses)
 {
 	static const struct {
 		uint64_t vaddr, original;
@@ -274,14 +246,13 @@ START_TEST(map_translates_addresses)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_uint_eq(mp_map_original(&sample, cases[i].vaddr), cases[i].original);
 }
-END_TEST
 
-START_TEST(map_keeps_blocks_whose_only_jump_was_dropped)
+TEST(map_keeps_blocks_whose_only_jump_was_dropped)
 {
 	struct mp_map_piece list[] = {
 		{0x2000, 16, 16, 0x100}, {0x2010, 0, 5, 0x180}, {0x2010, 8, 8, 0x200}};
 	struct mp_map in = {.pieces = list, .nr_pieces = 3}, *map = NULL;
-	uint8_t *note;
+	AUTO_FREE uint8_t *note = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_map_encode(&in, &note, &size, NULL), 0);
@@ -290,11 +261,9 @@ START_TEST(map_keeps_blocks_whose_only_jump_was_dropped)
 	ck_assert_uint_eq(mp_map_original(map, 0x200f), 0x10f);
 	ck_assert_uint_eq(mp_map_original(map, 0x2010), 0x200);
 	mp_map_free(map);
-	free(note);
 }
-END_TEST
 
-START_TEST(map_takes_about_four_bytes_a_block)
+TEST(map_takes_about_four_bytes_a_block)
 {
 	struct mp_map big = {.nr_pieces = 10000}, *map = NULL;
 	uint64_t new_vaddr = 0x800000, old_vaddr = 0x401000;
@@ -317,13 +286,11 @@ START_TEST(map_takes_about_four_bytes_a_block)
 	free(note);
 	free(big.pieces);
 }
-END_TEST
 
-START_TEST(map_refuses_to_write_pieces_out_of_order)
+TEST(map_refuses_to_write_pieces_out_of_order)
 {
 	struct mp_map_piece bad[] = {{0x2000, 16, 16, 0x100}, {0x200f, 16, 16, 0x200}};
 	struct mp_map map = {.pieces = bad, .nr_pieces = 2};
-	struct mp_err err;
 	uint8_t *note;
 	size_t size;
 
@@ -333,27 +300,24 @@ START_TEST(map_refuses_to_write_pieces_out_of_order)
 	bad[1] = (struct mp_map_piece){UINT64_MAX - 3, 16, 16, 0x200};
 	ck_assert_int_eq(mp_map_encode(&map, &note, &size, &err), -EINVAL);
 }
-END_TEST
 
-START_TEST(map_refuses_every_truncation)
+TEST(map_refuses_every_truncation)
 {
 	struct mp_map *map = NULL;
-	uint8_t *note;
+	AUTO_FREE uint8_t *note = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_map_encode(&sample, &note, &size, NULL), 0);
 	/* Shorter cuts only remove padding. */
 	for (size_t cut = 4; cut <= size; cut++)
 		ck_assert_int_eq(read_note(note, size - cut, &map), -EBADMSG);
-	free(note);
 }
-END_TEST
 
-START_TEST(map_refuses_every_flipped_bit)
+TEST(map_refuses_every_flipped_bit)
 {
 	struct mp_map *map = NULL;
 	uint32_t desc_size;
-	uint8_t *note;
+	AUTO_FREE uint8_t *note = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_map_encode(&sample, &note, &size, NULL), 0);
@@ -365,11 +329,9 @@ START_TEST(map_refuses_every_flipped_bit)
 		ck_assert_int_eq(read_note(note, size, &map), -EBADMSG);
 		note[bit / 8] ^= 1 << bit % 8;
 	}
-	free(note);
 }
-END_TEST
 
-START_TEST(map_refuses_hostile_counts_behind_a_good_checksum)
+TEST(map_refuses_hostile_counts_behind_a_good_checksum)
 {
 	/* version 1, no build-id, hash, 2^32 pieces */
 	uint8_t note[20 + 1 + 1 + 8 + 5 + 8 + 1] = {6, 0, 0, 0,	  23,  0,   0,	 0,  1,
@@ -399,13 +361,11 @@ START_TEST(map_refuses_hostile_counts_behind_a_good_checksum)
 	map = NULL;
 	ck_assert_int_eq(read_note(note, sizeof(note), &map), -EBADMSG);
 }
-END_TEST
 
-START_TEST(map_of_a_newer_version_is_named_as_such)
+TEST(map_of_a_newer_version_is_named_as_such)
 {
 	struct tiny_section sec = {
 		.name = MP_MAP_SECTION, .type = SHT_NOTE, .flags = SHF_ALLOC, .vaddr = 0x400};
-	struct mp_err err = {{0}};
 	struct mp_map *map;
 	struct mp_elf *elf;
 	uint8_t *note, *bytes;
@@ -428,50 +388,16 @@ START_TEST(map_of_a_newer_version_is_named_as_such)
 	free(bytes);
 	free(note);
 }
-END_TEST
 
-START_TEST(map_absent_is_not_damaged)
+TEST(map_absent_is_not_damaged)
 {
-	struct tiny_section sec = {.name = ".text",
-				   .type = SHT_PROGBITS,
-				   .flags = SHF_ALLOC,
-				   .vaddr = 0x400,
-				   .data = "x",
-				   .size = 1};
+	struct tiny_section sec = {".text", SHT_PROGBITS, SHF_ALLOC, 0x400, "x", 1, 0, 0, 0};
 	struct mp_elf *elf;
 	struct mp_map *map;
 	size_t size;
-	uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &size);
+	AUTO_FREE uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &size);
 
 	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, size, MP_ELF_ID, &elf, NULL), 0);
 	ck_assert_int_eq(mp_map_read(elf, &map, NULL), -ENOENT);
 	mp_elf_close(elf);
-	free(bytes);
 }
-END_TEST
-
-static Suite *map_suite(void)
-{
-	Suite *suite = suite_create("map");
-	TCase *tc = tcase_create("map");
-
-	tcase_add_test(tc, map_survives_the_round_trip);
-	tcase_add_loop_test(tc, map_of_millions_of_pieces_survives_the_round_trip, 0, 2);
-	tcase_add_test(tc, map_packed_agrees_where_pieces_share_an_address);
-	tcase_add_test(tc, map_of_too_many_pieces_is_refused_and_the_limit_named);
-	tcase_add_test(tc, map_without_pieces_is_valid);
-	tcase_add_test(tc, map_is_found_behind_another_note);
-	tcase_add_test(tc, map_translates_addresses);
-	tcase_add_test(tc, map_keeps_blocks_whose_only_jump_was_dropped);
-	tcase_add_test(tc, map_takes_about_four_bytes_a_block);
-	tcase_add_test(tc, map_refuses_to_write_pieces_out_of_order);
-	tcase_add_test(tc, map_refuses_every_truncation);
-	tcase_add_test(tc, map_refuses_every_flipped_bit);
-	tcase_add_test(tc, map_refuses_hostile_counts_behind_a_good_checksum);
-	tcase_add_test(tc, map_of_a_newer_version_is_named_as_such);
-	tcase_add_test(tc, map_absent_is_not_damaged);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(map_suite)

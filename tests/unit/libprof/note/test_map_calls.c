@@ -2,9 +2,6 @@
 /* test_map_calls - the note of replaced calls: written and read back, found by address, and damaged input refused. */
 #include "libprof/note/map_calls.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "tests/unit/suite.h"
@@ -56,16 +53,15 @@ static size_t encode(const struct mp_map *map, uint8_t **out)
 static size_t first_note(void)
 {
 	struct mp_map without = sample;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	without.nr_calls = 0;
 	size = encode(&without, &bytes);
-	free(bytes);
 	return size;
 }
 
-START_TEST(calls_survive_the_round_trip)
+TEST(calls_survive_the_round_trip)
 {
 	struct mp_map *map;
 	uint8_t *bytes, *again;
@@ -86,9 +82,8 @@ START_TEST(calls_survive_the_round_trip)
 	free(again);
 	free(bytes);
 }
-END_TEST
 
-START_TEST(code_in_place_of_a_call_is_found_by_its_address)
+TEST(code_in_place_of_a_call_is_found_by_its_address)
 {
 	static const struct {
 		uint64_t vaddr;
@@ -112,10 +107,9 @@ START_TEST(code_in_place_of_a_call_is_found_by_its_address)
 	without.nr_calls = 0;
 	ck_assert_ptr_null(mp_map_call_at(&without, 0x900b));
 }
-END_TEST
 
 /* In a packed map, the piece before a call's is in another group for every 16th one. */
-START_TEST(calls_of_a_packed_map_are_the_same)
+TEST(calls_of_a_packed_map_are_the_same)
 {
 	const uint32_t nr = MP_MAP_FLAT_MAX + 2;
 	struct mp_map big = {.nr_pieces = nr, .nr_calls = nr / 2}, *map;
@@ -144,9 +138,8 @@ START_TEST(calls_of_a_packed_map_are_the_same)
 	free(big.pieces);
 	free(big.calls);
 }
-END_TEST
 
-START_TEST(calls_that_overlap_are_not_written)
+TEST(calls_that_overlap_are_not_written)
 {
 	static const struct mp_map_call bad[][2] = {
 		{{1, 2, 0, 0}, {2, 1, 0, 0}},
@@ -159,7 +152,6 @@ START_TEST(calls_that_overlap_are_not_written)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct mp_map map = sample;
-		struct mp_err err;
 		uint8_t *bytes;
 		size_t size;
 
@@ -168,7 +160,6 @@ START_TEST(calls_that_overlap_are_not_written)
 		ck_assert_int_eq(mp_map_encode(&map, &bytes, &size, &err), -EINVAL);
 	}
 }
-END_TEST
 
 /* A section with @desc as the second descriptor, and a good checksum. */
 static int read_desc(const uint8_t *desc, size_t nr, struct mp_map **out)
@@ -176,7 +167,7 @@ static int read_desc(const uint8_t *desc, size_t nr, struct mp_map **out)
 	struct mp_map without = sample;
 	Elf64_Nhdr nhdr = {6, (uint32_t)nr + 8, MP_MAP_CALLS_NOTE_TYPE};
 	uint64_t sum = XXH3_64bits(desc, nr);
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 	int r;
 
@@ -189,11 +180,10 @@ static int read_desc(const uint8_t *desc, size_t nr, struct mp_map **out)
 	memcpy(bytes + size + 20 + nr, &sum, 8);
 	memset(bytes + size + 20 + nr + 8, 0, 3);
 	r = read_section(bytes, (size + 20 + nr + 8 + 3) & ~(size_t)3, false, out);
-	free(bytes);
 	return r;
 }
 
-START_TEST(hostile_calls_behind_a_good_checksum_are_refused)
+TEST(hostile_calls_behind_a_good_checksum_are_refused)
 {
 	static const struct {
 		uint8_t desc[20];
@@ -225,9 +215,8 @@ START_TEST(hostile_calls_behind_a_good_checksum_are_refused)
 		ck_assert_ptr_null(map);
 	}
 }
-END_TEST
 
-START_TEST(another_version_of_the_note_is_ignored)
+TEST(another_version_of_the_note_is_ignored)
 {
 	static const uint8_t newer[] = {2, 1, 1, 2, 0, 0, 9};
 	struct mp_map *map;
@@ -238,10 +227,9 @@ START_TEST(another_version_of_the_note_is_ignored)
 	ck_assert_uint_eq(mp_map_original(map, 0x900b), 0x5004);
 	mp_map_free(map);
 }
-END_TEST
 
 /* Readers of before looked at the first note of type 1 only. */
-START_TEST(first_note_is_that_of_a_map_without_calls)
+TEST(first_note_is_that_of_a_map_without_calls)
 {
 	struct mp_map without = sample;
 	uint8_t *with, *bare;
@@ -254,12 +242,11 @@ START_TEST(first_note_is_that_of_a_map_without_calls)
 	free(with);
 	free(bare);
 }
-END_TEST
 
-START_TEST(every_flipped_bit_of_the_note_is_noticed)
+TEST(every_flipped_bit_of_the_note_is_noticed)
 {
 	struct mp_map *map;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size = encode(&sample, &bytes), from = first_note();
 	uint32_t desc_size;
 	int r;
@@ -285,25 +272,4 @@ START_TEST(every_flipped_bit_of_the_note_is_noticed)
 		if (!r)
 			mp_map_free(map);
 	}
-	free(bytes);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("map_calls");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_test(tc, calls_survive_the_round_trip);
-	tcase_add_test(tc, code_in_place_of_a_call_is_found_by_its_address);
-	tcase_add_test(tc, calls_of_a_packed_map_are_the_same);
-	tcase_add_test(tc, calls_that_overlap_are_not_written);
-	tcase_add_test(tc, hostile_calls_behind_a_good_checksum_are_refused);
-	tcase_add_test(tc, another_version_of_the_note_is_ignored);
-	tcase_add_test(tc, first_note_is_that_of_a_map_without_calls);
-	tcase_add_test(tc, every_flipped_bit_of_the_note_is_noticed);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

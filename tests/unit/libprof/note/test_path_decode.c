@@ -6,10 +6,6 @@
 #include "libprof/note/path_decode.h"
 #include "libprof/note/path_key.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/unit/suite.h"
 
 #define MAX_BLOCKS 64
@@ -145,7 +141,7 @@ static uint64_t try_all(const struct graph *g, uint32_t sampled, uint32_t at, ui
 	return nr;
 }
 
-START_TEST(path_decode_finds_every_path_of_small_graphs)
+TEST(path_decode_finds_every_path_of_small_graphs)
 {
 	uint32_t edges[MAX_BLOCKS];
 	uint64_t nr_paths = 0;
@@ -172,7 +168,6 @@ START_TEST(path_decode_finds_every_path_of_small_graphs)
 	ck_assert_uint_gt(nr_paths, 5000);
 	mp_path_fini(&path);
 }
-END_TEST
 
 static uint32_t draw_successor(const struct graph *g, uint32_t block)
 {
@@ -184,7 +179,7 @@ static uint32_t draw_successor(const struct graph *g, uint32_t block)
 	return found;
 }
 
-START_TEST(path_decode_follows_random_walks)
+TEST(path_decode_follows_random_walks)
 {
 	uint32_t nr_steps = 0, longest = 0;
 	uint32_t taken[MAX_BLOCKS];
@@ -217,19 +212,17 @@ START_TEST(path_decode_follows_random_walks)
 	ck_assert_uint_gt(longest, 8);
 	mp_path_fini(&path);
 }
-END_TEST
 
-START_TEST(path_decode_refuses_blocks_that_are_none)
+TEST(path_decode_refuses_blocks_that_are_none)
 {
 	struct mp_path_table empty = {0};
 
 	ck_assert_int_eq(mp_path_decode(&empty, 0, 0, &path), -EINVAL);
 	ck_assert_int_eq(mp_path_decode(&empty, MP_NONE, 0, &path), -EINVAL);
 }
-END_TEST
 
 /* Reading refuses such a table, but decoding an unchecked one must end too. */
-START_TEST(path_decode_ends_in_a_circle)
+TEST(path_decode_ends_in_a_circle)
 {
 	struct mp_path_block blocks[] = {{0x1000, 4, 4, 0, false, 0, false},
 					 {0x1004, 4, 2, 0, false, 0, false}};
@@ -241,7 +234,6 @@ START_TEST(path_decode_ends_in_a_circle)
 	ck_assert_int_eq(mp_path_decode(&table, 1, 0, &path), -EINVAL);
 	mp_path_fini(&path);
 }
-END_TEST
 
 static uint32_t key_of(const struct graph *g, uint64_t *vaddrs)
 {
@@ -252,7 +244,7 @@ static uint32_t key_of(const struct graph *g, uint64_t *vaddrs)
 	return mp_path_key_decode(key, size, vaddrs, NULL);
 }
 
-START_TEST(path_key_names_the_blocks_in_order)
+TEST(path_key_names_the_blocks_in_order)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
 	struct graph g;
@@ -281,16 +273,15 @@ START_TEST(path_key_names_the_blocks_in_order)
 	}
 	mp_path_fini(&path);
 }
-END_TEST
 
 /* A chain of blocks that is longer than a key: the end of the path is kept. */
-START_TEST(path_key_forgets_what_is_far_back)
+TEST(path_key_forgets_what_is_far_back)
 {
 	enum {
 		NR = 2 * MP_PATH_MAX_BLOCKS
 	};
-	struct mp_path_block *blocks = calloc(NR, sizeof(*blocks));
-	struct mp_path_edge *edges = calloc(NR, sizeof(*edges));
+	AUTO_FREE struct mp_path_block *blocks = calloc(NR, sizeof(*blocks));
+	AUTO_FREE struct mp_path_edge *edges = calloc(NR, sizeof(*edges));
 	struct mp_path_table table = {
 		.blocks = blocks, .nr_blocks = NR, .edges = edges, .nr_edges = NR};
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
@@ -314,13 +305,10 @@ START_TEST(path_key_forgets_what_is_far_back)
 		ck_assert_uint_eq(vaddrs[0] == 0, b + 2 <= MP_PATH_MAX_BLOCKS);
 	}
 	mp_path_fini(&path);
-	free(blocks);
-	free(edges);
 }
-END_TEST
 
 /* For a reported path, the key says how many of its last steps are complete. */
-START_TEST(path_key_tells_which_steps_are_complete)
+TEST(path_key_tells_which_steps_are_complete)
 {
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
 	uint8_t key[MP_PATH_KEY_MAX];
@@ -356,9 +344,8 @@ START_TEST(path_key_tells_which_steps_are_complete)
 	ck_assert_uint_gt(nr_some, 10);
 	mp_path_fini(&path);
 }
-END_TEST
 
-START_TEST(path_key_refuses_what_is_none)
+TEST(path_key_refuses_what_is_none)
 {
 	uint8_t key[2 * MP_PATH_MAX_BLOCKS] = {0x80, 0x20};
 	uint64_t vaddrs[MP_PATH_MAX_BLOCKS];
@@ -385,23 +372,3 @@ START_TEST(path_key_refuses_what_is_none)
 			  MP_PATH_MAX_BLOCKS);
 	ck_assert_uint_eq(mp_path_key_decode(key, MP_PATH_MAX_BLOCKS + 2, vaddrs, NULL), 0);
 }
-END_TEST
-
-static Suite *path_decode_suite(void)
-{
-	Suite *suite = suite_create("path_decode");
-	TCase *tc = tcase_create("path_decode");
-
-	tcase_add_test(tc, path_decode_finds_every_path_of_small_graphs);
-	tcase_add_test(tc, path_decode_follows_random_walks);
-	tcase_add_test(tc, path_decode_refuses_blocks_that_are_none);
-	tcase_add_test(tc, path_decode_ends_in_a_circle);
-	tcase_add_test(tc, path_key_names_the_blocks_in_order);
-	tcase_add_test(tc, path_key_forgets_what_is_far_back);
-	tcase_add_test(tc, path_key_tells_which_steps_are_complete);
-	tcase_add_test(tc, path_key_refuses_what_is_none);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(path_decode_suite)

@@ -5,9 +5,6 @@
  */
 #include "libprof/note/path_table.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "libprof/base/varint.h"
@@ -72,13 +69,12 @@ static int read_named(const char *name, uint32_t type, const void *data, size_t 
 	struct tiny_section sec = {.name = name, .type = type, .data = data, .size = size};
 	struct mp_elf *elf = NULL;
 	size_t elf_size;
-	uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
+	AUTO_FREE uint8_t *bytes = tiny_elf_build(&sec, 1, NULL, 0, &elf_size);
 	int ret;
 
 	ck_assert_int_eq(mp_elf_open_memory("tiny", bytes, elf_size, need, &elf, err), 0);
 	ret = mp_path_table_read(elf, out, err);
 	mp_elf_close(elf);
-	free(bytes);
 	return ret;
 }
 
@@ -123,8 +119,7 @@ static void assert_same(const struct mp_path_table *a, const struct mp_path_tabl
 static void assert_round_trip(const struct mp_path_table *in)
 {
 	struct mp_path_table *table = NULL;
-	struct mp_err err = {{0}};
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_msg(!mp_path_table_encode(in, &bytes, &size, &err), "%s", err.msg);
@@ -132,24 +127,21 @@ static void assert_round_trip(const struct mp_path_table *in)
 	assert_same(in, table);
 	ck_assert_uint_eq(table->hash, mp_path_table_hash(bytes, size));
 	mp_path_table_free(table);
-	free(bytes);
 }
 
-START_TEST(path_table_survives_the_round_trip)
+TEST(path_table_survives_the_round_trip)
 {
 	assert_round_trip(&sample);
 }
-END_TEST
 
-START_TEST(path_table_of_nothing_is_valid)
+TEST(path_table_of_nothing_is_valid)
 {
 	struct mp_path_table empty = {0};
 
 	assert_round_trip(&empty);
 }
-END_TEST
 
-START_TEST(path_table_takes_any_address_and_number)
+TEST(path_table_takes_any_address_and_number)
 {
 	struct spoilt s;
 	struct mp_path_table *table = spoil(&s);
@@ -165,9 +157,8 @@ START_TEST(path_table_takes_any_address_and_number)
 	s.edges[8].value = UINT64_MAX - 1;
 	assert_round_trip(table);
 }
-END_TEST
 
-START_TEST(path_table_that_was_read_knows_where_blocks_are)
+TEST(path_table_that_was_read_knows_where_blocks_are)
 {
 	static const struct {
 		uint64_t vaddr;
@@ -179,7 +170,7 @@ START_TEST(path_table_that_was_read_knows_where_blocks_are)
 		{0x40101c, NONE}, {0x401407, 3},    {0x401408, NONE}, {UINT64_MAX, NONE},
 	};
 	struct mp_path_table *table;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_path_table_encode(&sample, &bytes, &size, NULL), 0);
@@ -188,12 +179,10 @@ START_TEST(path_table_that_was_read_knows_where_blocks_are)
 		ck_assert_uint_eq(mp_path_table_block_at(table, where[i].vaddr), where[i].block);
 	ck_assert_uint_eq(table->registers, 1 << 0 | 1 << 1 | 1 << 15 | 1 << 7 | 1 << 2);
 	mp_path_table_free(table);
-	free(bytes);
 }
-END_TEST
 
 /* Chains of diamonds, as in real functions. */
-START_TEST(path_table_takes_about_three_bytes_an_edge)
+TEST(path_table_takes_about_three_bytes_an_edge)
 {
 	struct mp_path_table big = {.nr_funcs = 500, .nr_blocks = 10000, .nr_edges = 12500};
 	uint8_t *bytes;
@@ -226,7 +215,6 @@ START_TEST(path_table_takes_about_three_bytes_an_edge)
 	free(big.blocks);
 	free(big.edges);
 }
-END_TEST
 
 static void assert_refused(const struct mp_path_table *table, const char *why, int line)
 {
@@ -246,7 +234,7 @@ static void assert_refused(const struct mp_path_table *table, const char *why, i
 		assert_refused(table, why, __LINE__);                                              \
 	} while (0)
 
-START_TEST(path_table_refuses_to_write_what_does_not_fit_together)
+TEST(path_table_refuses_to_write_what_does_not_fit_together)
 {
 	struct mp_path_table *table;
 	struct spoilt s;
@@ -279,9 +267,8 @@ START_TEST(path_table_refuses_to_write_what_does_not_fit_together)
 	/* Without a change it is valid. */
 	assert_round_trip(spoil(&s));
 }
-END_TEST
 
-START_TEST(path_table_refuses_numbers_that_say_two_things)
+TEST(path_table_refuses_numbers_that_say_two_things)
 {
 	struct mp_path_table *table;
 	struct spoilt s;
@@ -302,25 +289,22 @@ START_TEST(path_table_refuses_numbers_that_say_two_things)
 	s.edges[8].value = UINT64_MAX - 1;
 	assert_round_trip(table);
 }
-END_TEST
 
-START_TEST(path_table_refuses_every_truncation)
+TEST(path_table_refuses_every_truncation)
 {
 	struct mp_path_table *table = NULL;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_path_table_encode(&sample, &bytes, &size, NULL), 0);
 	for (size_t cut = 1; cut <= size; cut++)
 		ck_assert_int_eq(read_section(bytes, size - cut, &table), -EBADMSG);
-	free(bytes);
 }
-END_TEST
 
-START_TEST(path_table_refuses_every_flipped_bit)
+TEST(path_table_refuses_every_flipped_bit)
 {
 	struct mp_path_table *table = NULL;
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_path_table_encode(&sample, &bytes, &size, NULL), 0);
@@ -329,9 +313,7 @@ START_TEST(path_table_refuses_every_flipped_bit)
 		ck_assert_int_eq(read_section(bytes, size, &table), -EBADMSG);
 		bytes[bit / 8] ^= 1 << bit % 8;
 	}
-	free(bytes);
 }
-END_TEST
 
 /* Reads numbers as a table, with a valid checksum. */
 static int read_numbers(const uint64_t *numbers, size_t nr)
@@ -351,7 +333,7 @@ static int read_numbers(const uint64_t *numbers, size_t nr)
 	return ret;
 }
 
-START_TEST(path_table_refuses_hostile_numbers_behind_a_good_checksum)
+TEST(path_table_refuses_hostile_numbers_behind_a_good_checksum)
 {
 	/*
 	 * Version, functions, blocks, edges; a function with two blocks and two edges: the
@@ -384,13 +366,11 @@ START_TEST(path_table_refuses_hostile_numbers_behind_a_good_checksum)
 		}
 	ck_assert_uint_gt(nr_refused, nr * 10);
 }
-END_TEST
 
-START_TEST(path_table_of_a_newer_version_is_named_as_such)
+TEST(path_table_of_a_newer_version_is_named_as_such)
 {
 	struct mp_path_table *table;
-	struct mp_err err = {{0}};
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	uint64_t sum;
 	size_t size;
 
@@ -402,15 +382,12 @@ START_TEST(path_table_of_a_newer_version_is_named_as_such)
 				    &table, &err),
 			 -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, "version 2"));
-	free(bytes);
 }
-END_TEST
 
-START_TEST(path_table_absent_is_not_damaged)
+TEST(path_table_absent_is_not_damaged)
 {
 	static const uint8_t zeros[64];
 	struct mp_path_table *table;
-	struct mp_err err = {{0}};
 
 	ck_assert_int_eq(read_named(".comment", SHT_PROGBITS, "x", 1, MP_ELF_ALL, &table, &err),
 			 -ENOENT);
@@ -418,27 +395,3 @@ START_TEST(path_table_absent_is_not_damaged)
 				    MP_ELF_ALL, &table, &err),
 			 -EBADMSG);
 }
-END_TEST
-
-static Suite *path_table_suite(void)
-{
-	Suite *suite = suite_create("path_table");
-	TCase *tc = tcase_create("path_table");
-
-	tcase_add_test(tc, path_table_survives_the_round_trip);
-	tcase_add_test(tc, path_table_of_nothing_is_valid);
-	tcase_add_test(tc, path_table_takes_any_address_and_number);
-	tcase_add_test(tc, path_table_that_was_read_knows_where_blocks_are);
-	tcase_add_test(tc, path_table_takes_about_three_bytes_an_edge);
-	tcase_add_test(tc, path_table_refuses_to_write_what_does_not_fit_together);
-	tcase_add_test(tc, path_table_refuses_numbers_that_say_two_things);
-	tcase_add_test(tc, path_table_refuses_every_truncation);
-	tcase_add_test(tc, path_table_refuses_every_flipped_bit);
-	tcase_add_test(tc, path_table_refuses_hostile_numbers_behind_a_good_checksum);
-	tcase_add_test(tc, path_table_of_a_newer_version_is_named_as_such);
-	tcase_add_test(tc, path_table_absent_is_not_damaged);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(path_table_suite)

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_order - orders of functions: what every algorithm must do, and the purpose of each. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/order/order.h"
 #include "libprof/order/order_pairs.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define MAX 200
-
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
-}
 
 static struct mp_order_func funcs[MAX];
 static struct mp_order_arc arcs[4 * MAX];
@@ -67,7 +57,7 @@ static double call_distance(uint32_t nr_funcs, uint32_t nr_arcs)
 	return calls > 0 ? sum / calls : 0;
 }
 
-START_TEST(order_is_a_permutation_and_always_the_same)
+TEST(order_is_a_permutation_and_always_the_same)
 {
 	seed = 3;
 	for (int round = 0; round < 400; round++) {
@@ -84,9 +74,8 @@ START_TEST(order_is_a_permutation_and_always_the_same)
 	for (int a = 0; a < MP_NR_ORDERS; a++)
 		run(a, 0, 0);
 }
-END_TEST
 
-START_TEST(order_original_changes_nothing)
+TEST(order_original_changes_nothing)
 {
 	seed = 4;
 	random_graph(50, 100);
@@ -94,9 +83,8 @@ START_TEST(order_original_changes_nothing)
 	for (uint32_t i = 0; i < 50; i++)
 		ck_assert_uint_eq(out[i], i);
 }
-END_TEST
 
-START_TEST(order_refuses_what_means_nothing)
+TEST(order_refuses_what_means_nothing)
 {
 	funcs[0] = funcs[1] = (struct mp_order_func){10, 10};
 	for (int a = 0; a < MP_NR_ORDERS; a++) {
@@ -114,9 +102,8 @@ START_TEST(order_refuses_what_means_nothing)
 	}
 	ck_assert_int_eq(mp_order_funcs(MP_NR_ORDERS, funcs, 2, arcs, 0, out), -EINVAL);
 }
-END_TEST
 
-START_TEST(order_names_are_parsed)
+TEST(order_names_are_parsed)
 {
 	enum mp_order order;
 
@@ -127,9 +114,8 @@ START_TEST(order_names_are_parsed)
 	ck_assert_int_eq(mp_order_parse("best", &order), -EINVAL);
 	ck_assert_ptr_null(mp_order_name(MP_NR_ORDERS));
 }
-END_TEST
 
-START_TEST(order_puts_caller_beside_callee)
+TEST(order_puts_caller_beside_callee)
 {
 	for (int a = MP_ORDER_PH; a < MP_NR_ORDERS; a++) {
 		for (uint32_t f = 0; f < 20; f++)
@@ -141,9 +127,8 @@ START_TEST(order_puts_caller_beside_callee)
 		ck_assert_uint_eq(abs((int)place[9] - (int)place[3]), 1);
 	}
 }
-END_TEST
 
-START_TEST(order_puts_the_densest_first)
+TEST(order_puts_the_densest_first)
 {
 	for (int a = MP_ORDER_PH; a < MP_NR_ORDERS; a++) {
 		for (uint32_t f = 0; f < 20; f++)
@@ -155,9 +140,8 @@ START_TEST(order_puts_the_densest_first)
 		ck_assert_uint_eq(place[19], 18);
 	}
 }
-END_TEST
 
-START_TEST(order_shortens_calls)
+TEST(order_shortens_calls)
 {
 	/* Communities of functions, in shuffled order. */
 	seed = 7;
@@ -182,9 +166,8 @@ START_TEST(order_shortens_calls)
 		}
 	}
 }
-END_TEST
 
-START_TEST(order_cds_does_not_thin_out_what_is_hot)
+TEST(order_cds_does_not_thin_out_what_is_hot)
 {
 	/*
 	 * 1 calls 0 all the time. 2, cold and long, rarely calls 0, so it must not lie between
@@ -200,9 +183,8 @@ START_TEST(order_cds_does_not_thin_out_what_is_hot)
 	ck_assert_uint_eq(place[2], 3);
 	ck_assert_uint_eq(abs((int)place[0] - (int)place[1]), 1);
 }
-END_TEST
 
-START_TEST(order_cds_minds_where_the_call_is)
+TEST(order_cds_minds_where_the_call_is)
 {
 	/* The call site is at the caller's end, or at its start: the callee goes to that side. */
 	funcs[0] = (struct mp_order_func){3000, 100};
@@ -214,9 +196,8 @@ START_TEST(order_cds_minds_where_the_call_is)
 	run(MP_ORDER_CDS, 2, 1);
 	ck_assert_uint_gt(place[0], place[1]);
 }
-END_TEST
 
-START_TEST(pairs_fold_like_a_matrix)
+TEST(pairs_fold_like_a_matrix)
 {
 	seed = 9;
 	for (int round = 0; round < 300; round++) {
@@ -275,25 +256,3 @@ START_TEST(pairs_fold_like_a_matrix)
 		mp_pairs_fini(&pairs);
 	}
 }
-END_TEST
-
-static Suite *order_suite(void)
-{
-	Suite *suite = suite_create("order");
-	TCase *tcase = tcase_create("order");
-
-	tcase_add_test(tcase, order_is_a_permutation_and_always_the_same);
-	tcase_add_test(tcase, order_original_changes_nothing);
-	tcase_add_test(tcase, order_refuses_what_means_nothing);
-	tcase_add_test(tcase, order_names_are_parsed);
-	tcase_add_test(tcase, order_puts_caller_beside_callee);
-	tcase_add_test(tcase, order_puts_the_densest_first);
-	tcase_add_test(tcase, order_shortens_calls);
-	tcase_add_test(tcase, order_cds_does_not_thin_out_what_is_hot);
-	tcase_add_test(tcase, order_cds_minds_where_the_call_is);
-	tcase_add_test(tcase, pairs_fold_like_a_matrix);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(order_suite)

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_order_ties - ties between groups, compared with a matrix of weights. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/order/order_ties.h"
+#include "tests/unit/random.h"
 #include "tests/unit/suite.h"
 
 #define MAX 24
 
-static uint64_t seed;
-
-static uint32_t random_below(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
-}
-
-START_TEST(ties_add_up_as_groups_merge)
+TEST(ties_add_up_as_groups_merge)
 {
 	seed = 5;
 	for (int round = 0; round < 500; round++) {
@@ -56,16 +47,3 @@ START_TEST(ties_add_up_as_groups_merge)
 	}
 	mp_ties_free(NULL);
 }
-END_TEST
-
-static Suite *ties_suite(void)
-{
-	Suite *suite = suite_create("order_ties");
-	TCase *tcase = tcase_create("order_ties");
-
-	tcase_add_test(tcase, ties_add_up_as_groups_merge);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(ties_suite)

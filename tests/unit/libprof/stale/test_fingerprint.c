@@ -2,32 +2,11 @@
 /* test_fingerprint - what the hashes depend on; and encoding: read back identically, or refused. */
 #include "libprof/stale/fingerprint.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "tests/unit/suite.h"
-#include "tests/support/compile.h"
-
-static struct mp_elf *elf;
-static struct mp_cfg *cfg;
+#include "tests/unit/program.h"
 
 static void setup(void)
 {
-	struct mp_err err = {""};
-	char path[256];
-
-	ck_assert_int_eq(compile_run("gcc", "-w -O2 -fPIE -pie", "tests/data/switches.c", path), 0);
-	ck_assert_msg(!mp_elf_open(path, MP_ELF_ALL, &elf, &err), "%s", err.msg);
-	ck_assert_msg(!mp_cfg_build(elf, NULL, &cfg, &err), "%s", err.msg);
-	unlink(path);
-}
-
-static void teardown(void)
-{
-	mp_cfg_free(cfg);
-	mp_elf_close(elf);
+	program_build("-w -O2 -fPIE -pie", "tests/data/switches.c");
 }
 
 /* ---- instructions --------------------------------------------------------------------------- */
@@ -50,7 +29,7 @@ static void expect(struct mp_print_insn a, struct mp_print_insn b, bool full, bo
 	ck_assert_int_eq(a.loose == b.loose, loose);
 }
 
-START_TEST(fingerprint_leaves_addresses_out)
+TEST(fingerprint_leaves_addresses_out)
 {
 	/* mov 0x10(%rip), %rax; mov 0x2000(%rip), %rax */
 	expect(HASH("\x48\x8b\x05\x10\0\0\0"), HASH("\x48\x8b\x05\0\x20\0\0"), true, true);
@@ -66,9 +45,8 @@ START_TEST(fingerprint_leaves_addresses_out)
 	expect(hash("\x48\x8b\x04\xc5\x10\x40\x40\0", 8, 0x400000, 0x500000),
 	       hash("\x48\x8b\x04\xc5\x20\x41\x40\0", 8, 0x400000, 0x500000), true, true);
 }
-END_TEST
 
-START_TEST(fingerprint_knows_registers_and_operations)
+TEST(fingerprint_knows_registers_and_operations)
 {
 	/* add %edi, %eax; add %esi, %ecx */
 	expect(HASH("\x01\xf8"), HASH("\x01\xf1"), false, true);
@@ -88,7 +66,6 @@ START_TEST(fingerprint_knows_registers_and_operations)
 	ck_assert(!HASH("\x0f\x1f\x40\x00").hashed);
 	ck_assert(!HASH("\xf3\x0f\x1e\xfa").hashed);
 }
-END_TEST
 
 /* ---- whole files ---------------------------------------------------------------------------- */
 
@@ -137,8 +114,7 @@ static void expect_same(const struct mp_fingerprint *a, const struct mp_fingerpr
 static void expect_round_trip(const struct mp_fingerprint *print)
 {
 	struct mp_fingerprint again;
-	struct mp_err err = {""};
-	uint8_t *bytes;
+	AUTO_FREE uint8_t *bytes = NULL;
 	size_t size;
 
 	ck_assert_int_eq(mp_fingerprint_encode(print, &bytes, &size, &err), 0);
@@ -146,24 +122,23 @@ static void expect_round_trip(const struct mp_fingerprint *print)
 	expect_same(print, &again);
 	mp_fingerprint_fini(&again);
 	for (size_t cut = 0; cut < size; cut++) {
-		uint8_t *exact = malloc(cut + 1);
+		AUTO_FREE uint8_t *exact = malloc(cut + 1);
 
 		memcpy(exact, bytes, cut);
 		ck_assert_int_eq(mp_fingerprint_decode(exact, cut, &again, &err), -EBADMSG);
 		ck_assert_ptr_null(again.funcs);
-		free(exact);
 	}
 	bytes = realloc(bytes, size + 1);
 	bytes[size] = 0;
 	ck_assert_int_eq(mp_fingerprint_decode(bytes, size + 1, &again, &err), -EBADMSG);
-	free(bytes);
 }
 
-START_TEST(fingerprint_comes_back_as_it_was)
+FIXTURE(setup, program_free);
+
+TEST(fingerprint_comes_back_as_it_was)
 {
 	struct mp_fingerprint all, some;
 	struct mp_ip_count count;
-	struct mp_err err = {""};
 	uint32_t f = 0;
 
 	ck_assert_int_eq(mp_fingerprint_make(cfg, NULL, 0, NULL, 0, &all, &err), 0);
@@ -188,12 +163,10 @@ START_TEST(fingerprint_comes_back_as_it_was)
 	mp_fingerprint_fini(&some);
 	mp_fingerprint_fini(&all);
 }
-END_TEST
 
-START_TEST(fingerprint_refuses_damaged_bytes_or_reads_them)
+TEST(fingerprint_refuses_damaged_bytes_or_reads_them)
 {
 	struct mp_fingerprint print;
-	struct mp_err err = {""};
 	uint8_t *bytes;
 	size_t size, nr_refused = 0;
 
@@ -219,21 +192,3 @@ START_TEST(fingerprint_refuses_damaged_bytes_or_reads_them)
 	ck_assert_uint_gt(nr_refused, 0);
 	free(bytes);
 }
-END_TEST
-
-static Suite *fingerprint_suite(void)
-{
-	Suite *suite = suite_create("fingerprint");
-	TCase *tc = tcase_create("instructions"), *files = tcase_create("files");
-
-	tcase_add_test(tc, fingerprint_leaves_addresses_out);
-	tcase_add_test(tc, fingerprint_knows_registers_and_operations);
-	suite_add_tcase(suite, tc);
-	tcase_add_checked_fixture(files, setup, teardown);
-	tcase_add_test(files, fingerprint_comes_back_as_it_was);
-	tcase_add_test(files, fingerprint_refuses_damaged_bytes_or_reads_them);
-	suite_add_tcase(suite, files);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(fingerprint_suite)

@@ -5,12 +5,7 @@
  */
 #include "libprof/stale/stale.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "tests/unit/suite.h"
+#include "tests/unit/files.h"
 #include "tests/support/compile.h"
 
 /* A build: its code and its fingerprint. */
@@ -38,16 +33,11 @@ struct build {
 /* @stripped: there are no names, only code. */
 static void build(struct build *b, const char *source, bool stripped)
 {
-	struct mp_err err = {""};
 	char path[256], text[256];
-	FILE *out;
 
 	snprintf(text, sizeof(text), "%s/morph-stale-%d.s",
 		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
-	out = fopen(text, "w");
-	ck_assert_ptr_nonnull(out);
-	fputs(source, out);
-	ck_assert_int_eq(fclose(out), 0);
+	write_text(text, source);
 	ck_assert_int_eq(compile_run("gcc", stripped ? "-nostdlib -shared -s" : "-nostdlib -shared",
 				     text, path),
 			 0);
@@ -72,8 +62,6 @@ struct pair {
 
 static void pair_init(struct pair *p, const char *old_source, const char *new_source, bool stripped)
 {
-	struct mp_err err = {""};
-
 	build(&p->a, old_source, stripped);
 	build(&p->b, new_source, stripped);
 	ck_assert_int_eq(mp_stale_match(&p->a.print, &p->b.print, &p->match, &err), 0);
@@ -107,9 +95,9 @@ static void expect_block(const struct pair *p, uint32_t from, uint32_t n, uint32
 	ck_assert_uint_eq(p->match.block_of[block_of(&p->b, to, m)], block_of(&p->a, from, n));
 }
 
-START_TEST(stale_finds_all_of_what_only_moved)
+TEST(stale_finds_all_of_what_only_moved)
 {
-	struct pair p;
+	AUTO(pair_fini) struct pair p = {0};
 
 	pair_init(&p, FUNC("f", LOOP("3", "")) FUNC("g", SHIFTS) FUNC("h", SMALL),
 		  FUNC("new", "xor %edx, %edx\nmul %ecx\nret\n") FUNC("f", LOOP("3", ""))
@@ -124,13 +112,11 @@ START_TEST(stale_finds_all_of_what_only_moved)
 			expect_block(&p, f, n, f + 1, n);
 	}
 	ck_assert_uint_eq(p.match.func_of[0], MP_NONE);
-	pair_fini(&p);
 }
-END_TEST
 
-START_TEST(stale_knows_nothing_of_an_inserted_block)
+TEST(stale_knows_nothing_of_an_inserted_block)
 {
-	struct pair p;
+	AUTO(pair_fini) struct pair p = {0};
 	uint32_t f, g;
 
 	pair_init(&p, FUNC("f", LOOP("3", "")),
@@ -146,42 +132,36 @@ START_TEST(stale_knows_nothing_of_an_inserted_block)
 	expect_block(&p, f, 4, g, 6);
 	ck_assert_uint_eq(p.match.block_of[block_of(&p.b, g, 3)], MP_NONE);
 	ck_assert_uint_eq(p.match.block_of[block_of(&p.b, g, 4)], MP_NONE);
-	pair_fini(&p);
 }
-END_TEST
 
-START_TEST(stale_sees_through_constants_and_registers)
+TEST(stale_sees_through_constants_and_registers)
 {
 	static const char *const changed[] = {FUNC("f", LOOP("1000", "")), FUNC("f", LOOP_RENAMED)};
 
 	for (int i = 0; i < 2; i++) {
-		struct pair p;
+		AUTO(pair_fini) struct pair p = {0};
 
 		pair_init(&p, FUNC("e", SHIFTS) FUNC("f", LOOP("3", "")), changed[i], true);
 		ck_assert_uint_eq(p.match.func_to[0], MP_NONE);
 		ck_assert_uint_eq(p.match.func_to[1], 0);
 		for (uint32_t n = 0; n < 5; n++)
 			expect_block(&p, 1, n, 0, n);
-		pair_fini(&p);
 	}
 }
-END_TEST
 
-START_TEST(stale_finds_functions_that_changed_places)
+TEST(stale_finds_functions_that_changed_places)
 {
-	struct pair p;
+	AUTO(pair_fini) struct pair p = {0};
 
 	pair_init(&p, FUNC("f", LOOP("3", "")) FUNC("g", SHIFTS) FUNC("h", SMALL),
 		  FUNC("h", SMALL) FUNC("g", SHIFTS) FUNC("f", LOOP("3", "")), true);
 	for (uint32_t f = 0; f < 3; f++)
 		ck_assert_uint_eq(p.match.func_to[f], 2 - f);
-	pair_fini(&p);
 }
-END_TEST
 
-START_TEST(stale_tells_the_same_code_apart_by_its_place)
+TEST(stale_tells_the_same_code_apart_by_its_place)
 {
-	struct pair p;
+	AUTO(pair_fini) struct pair p = {0};
 
 	/* The same code three times; the second one changes. */
 	pair_init(&p,
@@ -193,16 +173,14 @@ START_TEST(stale_tells_the_same_code_apart_by_its_place)
 	for (uint32_t f = 0; f < 5; f++)
 		ck_assert_uint_eq(p.match.func_to[f], f);
 	ck_assert_uint_eq(p.match.how[2], MP_STALE_PLACE);
-	pair_fini(&p);
 }
-END_TEST
 
-START_TEST(stale_follows_calls_to_a_function_that_moved_and_changed)
+TEST(stale_follows_calls_to_a_function_that_moved_and_changed)
 {
 	static const char call[] = "push %rbx\nmov %edi, %ebx\ncall callee\nadd %ebx, %eax\n"
 				   "pop %rbx\nret\n";
 	char old_source[4096], new_source[4096];
-	struct pair p;
+	AUTO(pair_fini) struct pair p = {0};
 	uint32_t callee;
 
 	/* The callee moves to the other side of two functions that are recognised by their code. */
@@ -224,17 +202,14 @@ START_TEST(stale_follows_calls_to_a_function_that_moved_and_changed)
 	ck_assert_uint_eq(p.match.func_to[2], 1);
 	ck_assert_uint_eq(callee, 3);
 	ck_assert_uint_eq(p.match.how[0], MP_STALE_CALL);
-	pair_fini(&p);
 }
-END_TEST
 
-START_TEST(stale_does_not_find_what_was_inlined)
+TEST(stale_does_not_find_what_was_inlined)
 {
 	static const struct mp_ip_count none = {0};
 	struct mp_stale_counts carried;
 	struct mp_ip_count counts[2];
-	struct mp_err err = {""};
-	struct pair p;
+	AUTO(pair_fini) struct pair p = {0};
 
 	pair_init(
 		&p,
@@ -260,28 +235,23 @@ START_TEST(stale_does_not_find_what_was_inlined)
 	ck_assert_int_eq(mp_stale_carry(&p.match, &none, 0, NULL, 0, &carried, &err), 0);
 	ck_assert_uint_eq(carried.nr_counts, 0);
 	mp_stale_counts_fini(&carried);
-	pair_fini(&p);
 }
-END_TEST
 
-START_TEST(stale_renamed_functions_need_the_same_code)
+TEST(stale_renamed_functions_need_the_same_code)
 {
-	struct pair p;
+	AUTO(pair_fini) struct pair p = {0};
 
 	pair_init(&p, FUNC("old_name", SHIFTS) FUNC("f", LOOP("3", "")),
 		  FUNC("new_name", SHIFTS) FUNC("other", LOOP("4", "")), false);
 	ck_assert_uint_eq(p.match.func_to[0], 0);
 	ck_assert_uint_eq(p.match.func_to[1], MP_NONE);
-	pair_fini(&p);
 }
-END_TEST
 
 /* ---- carrying ------------------------------------------------------------------------------- */
 
-START_TEST(stale_carries_samples_and_transfers)
+TEST(stale_carries_samples_and_transfers)
 {
 	struct mp_stale_counts carried;
-	struct mp_err err = {""};
 	const struct mp_print_block *a, *b;
 	struct mp_ip_count counts[3];
 	struct mp_edge_count edges[2];
@@ -328,15 +298,13 @@ START_TEST(stale_carries_samples_and_transfers)
 	mp_stale_counts_fini(&carried);
 	pair_fini(&p);
 }
-END_TEST
 
-START_TEST(stale_lists_blocks_that_the_old_build_has_not)
+TEST(stale_lists_blocks_that_the_old_build_has_not)
 {
-	struct mp_stale_counts carried;
+	AUTO(mp_stale_counts_fini) struct mp_stale_counts carried = {0};
 	struct mp_profile *profile;
 	struct mp_ip_count count;
-	struct mp_err err = {""};
-	struct pair p;
+	AUTO(pair_fini) struct pair p = {0};
 	uint32_t f, nr = 0;
 
 	pair_init(&p, FUNC("f", LOOP("3", "")) FUNC("g", SHIFTS),
@@ -368,28 +336,4 @@ START_TEST(stale_lists_blocks_that_the_old_build_has_not)
 	ck_assert_uint_eq(profile->block_unknown[mp_cfg_block_at(p.b.cfg, carried.unknown[0])], 1);
 	ck_assert_uint_eq(profile->block_unknown[mp_cfg_block_at(p.b.cfg, carried.unknown[1])], 0);
 	mp_profile_free(profile);
-	mp_stale_counts_fini(&carried);
-	pair_fini(&p);
 }
-END_TEST
-
-static Suite *stale_suite(void)
-{
-	Suite *suite = suite_create("stale");
-	TCase *tc = tcase_create("stale");
-
-	tcase_add_test(tc, stale_finds_all_of_what_only_moved);
-	tcase_add_test(tc, stale_knows_nothing_of_an_inserted_block);
-	tcase_add_test(tc, stale_sees_through_constants_and_registers);
-	tcase_add_test(tc, stale_finds_functions_that_changed_places);
-	tcase_add_test(tc, stale_tells_the_same_code_apart_by_its_place);
-	tcase_add_test(tc, stale_follows_calls_to_a_function_that_moved_and_changed);
-	tcase_add_test(tc, stale_does_not_find_what_was_inlined);
-	tcase_add_test(tc, stale_renamed_functions_need_the_same_code);
-	tcase_add_test(tc, stale_carries_samples_and_transfers);
-	tcase_add_test(tc, stale_lists_blocks_that_the_old_build_has_not);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(stale_suite)

@@ -3,7 +3,6 @@
  * test_store - the database: data is read back as written, adds up, and survives kill and a
  * full disk.
  */
-#include <errno.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -14,13 +13,15 @@
 
 /* ---- modules, counts ----------------------------------------------------------------------- */
 
-START_TEST(store_names_modules_by_id_not_by_path)
+FIXTURE(setup, teardown);
+
+TEST(store_names_modules_by_id_not_by_path)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_id a = id_of(1), b = id_of(1), none = {.text_hash = 7};
 	int64_t key_a, key_b, key_again, key_none;
 	struct mp_module module;
 
+	store = open_as(MP_STORE_WRITE);
 	b.text_hash++;
 	ok(mp_store_put_module(store, &a, MP_MODULE_FILE, "/bin/x", 100, NOW, &key_a, &err));
 	ok(mp_store_put_module(store, &b, MP_MODULE_FILE, "/bin/x", 100, NOW, &key_b, &err));
@@ -41,11 +42,9 @@ START_TEST(store_names_modules_by_id_not_by_path)
 	free(module.path);
 	none.text_hash = 8;
 	ck_assert_int_eq(mp_store_find_module(store, &none, &module, &err), -ENOENT);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_adds_counts_of_one_address)
+TEST(store_adds_counts_of_one_address)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_ip_count a[] = {{0x401000, 2}, {0x401007, 1}, {0x405000, 9}};
@@ -74,11 +73,10 @@ START_TEST(store_adds_counts_of_one_address)
 			 -ENOENT);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_refuses_counts_that_do_not_ascend)
+TEST(store_refuses_counts_that_do_not_ascend)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_ip_count bad[] = {{2, 1}, {1, 1}}, huge[] = {{1, INT64_MAX}, {2, 1}};
 	struct mp_ip_count one = {1, 1};
 	int64_t module = put(store, 1, 0);
@@ -88,16 +86,14 @@ START_TEST(store_refuses_counts_that_do_not_ascend)
 	ck_assert_int_eq(mp_store_add_ip_counts(store, module, -1, &one, 1, &err), -EINVAL);
 	ck_assert_int_eq(mp_store_add_ip_counts(store, 77, NOW, &one, 1, &err), -ENOENT);
 	expect(store, module, 0, NULL, 0);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_lists_modules_by_samples)
+TEST(store_lists_modules_by_samples)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_module *modules;
 	size_t nr;
 
+	store = open_as(MP_STORE_WRITE);
 	for (unsigned int i = 1; i <= 3; i++) {
 		struct mp_ip_count count = {0x1000, i * 10};
 
@@ -113,13 +109,11 @@ START_TEST(store_lists_modules_by_samples)
 	ck_assert_uint_eq(modules[0].nr_samples, 20);
 	ck_assert_uint_eq(modules[2].nr_samples, 0);
 	mp_store_free_modules(modules, nr);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_folds_days_beyond_a_week)
+TEST(store_folds_days_beyond_a_week)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20), from_s;
 	struct mp_session session = start(store);
 	struct mp_ip_count count = {0x1234, 1};
@@ -154,11 +148,9 @@ START_TEST(store_folds_days_beyond_a_week)
 	expect(store, module, 0, &count, 1);
 	expect(store, module, NOW + 22 * DAY, &count, 1);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_stays_below_its_share_of_the_text)
+TEST(store_stays_below_its_share_of_the_text)
 {
 	enum {
 		NR_MODULES = 4,
@@ -199,13 +191,12 @@ START_TEST(store_stays_below_its_share_of_the_text)
 	ok(mp_store_check(store, &err));
 	mp_store_close(store);
 }
-END_TEST
 
 /* ---- ledger, activity ---------------------------------------------------------------------- */
 
-START_TEST(store_keeps_a_ledger_that_balances)
+TEST(store_keeps_a_ledger_that_balances)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store), *sessions, second;
 	struct mp_ledger delta = {.emitted = 100, .attributed = 80};
 	size_t nr;
@@ -235,13 +226,11 @@ START_TEST(store_keeps_a_ledger_that_balances)
 	for (int i = 0; i < MP_NR_LOST; i++)
 		ck_assert_uint_eq(sessions[1].ledger.lost[i], 6);
 	free(sessions);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_check_finds_counts_without_a_ledger)
+TEST(store_check_finds_counts_without_a_ledger)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
 	struct mp_ip_count count = {0x1000, 5};
 
@@ -251,13 +240,11 @@ START_TEST(store_check_finds_counts_without_a_ledger)
 	ck_assert_ptr_nonnull(strstr(err.msg, "5 samples are stored, the ledgers say 0"));
 	add_ledger(store, session.key, 5);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_adds_activity_per_program_and_folds_it)
+TEST(store_adds_activity_per_program_and_folds_it)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t a = put(store, 1, 0), b = put(store, 2, 0);
 	struct mp_activity delta = {.app = 4, .lib = 3, .kernel = 2, .other = 1};
 	struct mp_program_activity *programs;
@@ -280,13 +267,10 @@ START_TEST(store_adds_activity_per_program_and_folds_it)
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_uint_eq(programs[0].activity.app, 8);
 	free(programs);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_adds_processes_and_folds_old_days)
+TEST(store_adds_processes_and_folds_old_days)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_process some[] = {{.name = "cc1", .unit = "build.service", .uid = 1, .nr = 3},
 				    {.name = "cc1", .uid = MP_UID_UNKNOWN, .nr = 2},
 				    {.name = "idle", .nr = 0}};
@@ -294,6 +278,7 @@ START_TEST(store_adds_processes_and_folds_old_days)
 	sqlite3_stmt *stmt;
 	size_t nr;
 
+	store = open_as(MP_STORE_WRITE);
 	for (int day = 0; day < 20; day++)
 		ok(mp_store_add_processes(store, NOW + day * DAY, some, 3, &err));
 	ok(mp_store_add_processes(store, NOW + 19 * DAY, some, 3, &err));
@@ -316,16 +301,14 @@ START_TEST(store_adds_processes_and_folds_old_days)
 	ck_assert_int_eq(sqlite3_column_int(stmt, 0), 16);
 	sqlite3_finalize(stmt);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_bounds_the_processes_of_a_day)
+TEST(store_bounds_the_processes_of_a_day)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_process one = {.uid = 1, .nr = 1}, *all;
 	size_t nr;
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_begin(store, &err));
 	for (int i = 0; i < 2 * MP_PROCESS_ROWS_DAY; i++) {
 		snprintf(one.name, sizeof(one.name), "p%d", i);
@@ -337,13 +320,11 @@ START_TEST(store_bounds_the_processes_of_a_day)
 	ck_assert_str_eq(all[0].name, MP_PROCESS_OTHERS);
 	ck_assert_uint_eq(all[0].nr, MP_PROCESS_ROWS_DAY);
 	free(all);
-	mp_store_close(store);
 }
-END_TEST
 
 /* ---- transactions -------------------------------------------------------------------------- */
 
-START_TEST(store_shows_nothing_of_a_rolled_back_transaction)
+TEST(store_shows_nothing_of_a_rolled_back_transaction)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE), *reader;
 	int64_t module = put(store, 1, 0);
@@ -362,9 +343,8 @@ START_TEST(store_shows_nothing_of_a_rolled_back_transaction)
 	mp_store_close(reader);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_reader_never_writes)
+TEST(store_reader_never_writes)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 0);
@@ -376,7 +356,6 @@ START_TEST(store_reader_never_writes)
 	expect(store, module, 0, NULL, 0);
 	mp_store_close(store);
 }
-END_TEST
 
 /* Commits flushes of 1,000 addresses until killed, and reports each commit through a pipe. */
 static void write_for_ever(int out)
@@ -400,12 +379,12 @@ static void write_for_ever(int out)
 	}
 }
 
-START_TEST(store_loses_and_doubles_nothing_when_killed)
+TEST_EACH(store_loses_and_doubles_nothing_when_killed, 12)
 {
 	int pipes[2], status;
 	char buf[4096];
 	uint64_t committed = 0, stored;
-	struct mp_store *store;
+	AUTO(close_store) struct mp_store *store = NULL;
 	struct mp_session *sessions;
 	size_t nr;
 	ssize_t n;
@@ -440,11 +419,9 @@ START_TEST(store_loses_and_doubles_nothing_when_killed)
 	/* The last flush may be committed but not reported. */
 	ck_assert_uint_ge(stored, committed * 1000);
 	ck_assert_uint_le(stored, (committed + 1) * 1000);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_reads_while_another_writes)
+TEST(store_reads_while_another_writes)
 {
 	int pipes[2], status;
 	struct mp_store *store;
@@ -468,13 +445,12 @@ START_TEST(store_reads_while_another_writes)
 	close(pipes[0]);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 }
-END_TEST
 
-START_TEST(store_lets_two_processes_create_and_write_it)
+TEST(store_lets_two_processes_create_and_write_it)
 {
 	pid_t children[2];
 	struct mp_store *store;
-	struct mp_session *sessions;
+	AUTO_FREE struct mp_session *sessions = NULL;
 	size_t nr;
 	int status;
 
@@ -505,15 +481,13 @@ START_TEST(store_lets_two_processes_create_and_write_it)
 	ok(mp_store_list_sessions(store, &sessions, &nr, &err));
 	ck_assert_uint_eq(nr, 2);
 	ck_assert_uint_eq(sessions[0].ledger.attributed + sessions[1].ledger.attributed, 100);
-	free(sessions);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_full_disk_rolls_back_and_goes_on)
+TEST(store_full_disk_rolls_back_and_goes_on)
 {
 	static struct mp_ip_count counts[20000];
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
 	struct mp_ip_count one = {0x1000, 1};
 	int64_t module = put(store, 1, 16 << 20);
@@ -539,11 +513,9 @@ START_TEST(store_full_disk_rolls_back_and_goes_on)
 	add_ledger(store, session.key, sum(counts, 20000));
 	ok(mp_store_commit(store, &err));
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_that_lost_its_file_writes_nothing_more)
+TEST(store_that_lost_its_file_writes_nothing_more)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE), *other;
 
@@ -557,15 +529,14 @@ START_TEST(store_that_lost_its_file_writes_nothing_more)
 	mp_store_close(other);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_full_file_system_keeps_what_was_committed)
+TEST(store_full_file_system_keeps_what_was_committed)
 {
 	static struct mp_ip_count counts[2000];
 	struct mp_store *store;
 	struct mp_session session;
 	uint64_t committed = 0;
-	char mnt[80];
+	char mnt[256];
 	int r = 0;
 
 	snprintf(mnt, sizeof(mnt), "%s/mnt", dir);
@@ -612,35 +583,3 @@ START_TEST(store_full_file_system_keeps_what_was_committed)
 	mp_store_close(store);
 	umount(mnt);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store");
-	TCase *tc = tcase_create("store");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, store_names_modules_by_id_not_by_path);
-	tcase_add_test(tc, store_adds_counts_of_one_address);
-	tcase_add_test(tc, store_refuses_counts_that_do_not_ascend);
-	tcase_add_test(tc, store_lists_modules_by_samples);
-	tcase_add_test(tc, store_folds_days_beyond_a_week);
-	tcase_add_test(tc, store_stays_below_its_share_of_the_text);
-	tcase_add_test(tc, store_keeps_a_ledger_that_balances);
-	tcase_add_test(tc, store_check_finds_counts_without_a_ledger);
-	tcase_add_test(tc, store_adds_activity_per_program_and_folds_it);
-	tcase_add_test(tc, store_adds_processes_and_folds_old_days);
-	tcase_add_test(tc, store_bounds_the_processes_of_a_day);
-	tcase_add_test(tc, store_shows_nothing_of_a_rolled_back_transaction);
-	tcase_add_test(tc, store_reader_never_writes);
-	tcase_add_loop_test(tc, store_loses_and_doubles_nothing_when_killed, 0, 12);
-	tcase_add_test(tc, store_reads_while_another_writes);
-	tcase_add_test(tc, store_lets_two_processes_create_and_write_it);
-	tcase_add_test(tc, store_full_disk_rolls_back_and_goes_on);
-	tcase_add_test(tc, store_that_lost_its_file_writes_nothing_more);
-	tcase_add_test(tc, store_full_file_system_keeps_what_was_committed);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -2,13 +2,14 @@
 /*
  * test_store_codec - the encoding of a chunk of counts.
  */
-#include <errno.h>
 
 #include "tests/unit/store_fixture.h"
 
 /* ---- codec --------------------------------------------------------------------------------- */
 
-START_TEST(codec_gives_back_what_it_took)
+FIXTURE(setup, teardown);
+
+TEST(codec_gives_back_what_it_took)
 {
 	static struct mp_ip_count in[MP_CHUNK_SIZE], out[MP_CHUNK_SIZE];
 	static uint8_t bytes[MP_CHUNK_SIZE * MP_CHUNK_ENTRY_MAX];
@@ -34,9 +35,8 @@ START_TEST(codec_gives_back_what_it_took)
 		}
 	}
 }
-END_TEST
 
-START_TEST(codec_refuses_what_it_never_wrote)
+TEST(codec_refuses_what_it_never_wrote)
 {
 	static struct mp_ip_count out[MP_CHUNK_SIZE];
 	static const struct {
@@ -56,9 +56,8 @@ START_TEST(codec_refuses_what_it_never_wrote)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_int_eq(mp_chunk_decode(0, bad[i].bytes, bad[i].size, out, &nr), -EBADMSG);
 }
-END_TEST
 
-START_TEST(codec_keeps_a_run_of_equal_counts_in_a_byte_each)
+TEST(codec_keeps_a_run_of_equal_counts_in_a_byte_each)
 {
 	struct mp_ip_count in[100];
 	uint8_t bytes[100 * MP_CHUNK_ENTRY_MAX];
@@ -68,19 +67,3 @@ START_TEST(codec_keeps_a_run_of_equal_counts_in_a_byte_each)
 	/* Only the first entry has its count, in three bytes. */
 	ck_assert_uint_eq(mp_chunk_encode(0, in, 100, bytes), 103);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_codec");
-	TCase *tc = tcase_create("store_codec");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, codec_gives_back_what_it_took);
-	tcase_add_test(tc, codec_refuses_what_it_never_wrote);
-	tcase_add_test(tc, codec_keeps_a_run_of_equal_counts_in_a_byte_each);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

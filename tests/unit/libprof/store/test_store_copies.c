@@ -3,7 +3,6 @@
  * test_store_copies - samples of outputs by their own addresses, and trials: read back as written,
  * merged, and damage is found.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "libprof/store/store_copies.h"
@@ -14,7 +13,7 @@
 static void expect_copies(struct mp_store *store, int64_t output, int64_t since_s,
 			  const struct mp_copy_count *want, size_t nr_want)
 {
-	struct mp_copy_count *have = NULL;
+	AUTO_FREE struct mp_copy_count *have = NULL;
 	size_t nr = 0;
 
 	ok(mp_store_read_copies(store, output, since_s, &have, &nr, &err));
@@ -24,7 +23,6 @@ static void expect_copies(struct mp_store *store, int64_t output, int64_t since_
 		ck_assert_uint_eq(have[i].original, want[i].original);
 		ck_assert_uint_eq(have[i].count, want[i].count);
 	}
-	free(have);
 }
 
 /* Two copies of one block, and code that was not moved. */
@@ -33,9 +31,11 @@ static const struct mp_copy_count sampled[] = {
 static const struct mp_copy_count twice[] = {
 	{0x401000, 0x401000, 8}, {0x900000, 0x401800, 14}, {0x900100, 0x401800, 4}};
 
-START_TEST(store_keeps_each_copy_apart)
+FIXTURE(setup, teardown);
+
+TEST(store_keeps_each_copy_apart)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t original = put(store, 1, 1 << 20), output = put(store, 2, 1 << 20);
 	struct mp_copied *copied = NULL;
 	size_t nr = 0;
@@ -54,13 +54,11 @@ START_TEST(store_keeps_each_copy_apart)
 	ck_assert_int_eq(copied[0].original, original);
 	free(copied);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_refuses_copies_that_cannot_be)
+TEST(store_refuses_copies_that_cannot_be)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t original = put(store, 1, 1 << 20), output = put(store, 2, 1 << 20);
 	const struct mp_copy_count equal[] = {{5, 1, 1}, {5, 2, 1}};
 	struct mp_copy_count *none;
@@ -76,9 +74,7 @@ START_TEST(store_refuses_copies_that_cannot_be)
 	ok(mp_store_add_copies(store, output, original, NOW, NULL, 0, &err));
 	expect_copies(store, output, 0, NULL, 0);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
 static struct mp_trial a_trial(unsigned int n, const char *machine, const char *adjustments)
 {
@@ -94,14 +90,14 @@ static struct mp_trial a_trial(unsigned int n, const char *machine, const char *
 				 .when_s = NOW};
 }
 
-START_TEST(store_lists_the_trials_of_one_file_and_machine)
+TEST(store_lists_the_trials_of_one_file_and_machine)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_trial a = a_trial(1, "cpu a", "f:start=16"), b = a_trial(1, "cpu b", "f:stay"),
 			c = a_trial(2, "cpu a", ""), *list;
 	struct mp_id id = id_of(1);
 	size_t nr;
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_add_trial(store, &a, &err));
 	ok(mp_store_add_trial(store, &b, &err));
 	ok(mp_store_add_trial(store, &c, &err));
@@ -120,13 +116,11 @@ START_TEST(store_lists_the_trials_of_one_file_and_machine)
 	a.ratio = NAN;
 	ck_assert_int_eq(mp_store_add_trial(store, &a, &err), -EINVAL);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(merge_adds_copies_and_keeps_trials_once)
+TEST(merge_adds_copies_and_keeps_trials_once)
 {
-	char other[128];
+	char other[256];
 	struct mp_store *in = open_as(MP_STORE_WRITE), *out;
 	struct mp_trial trial = a_trial(1, "cpu", "f:end"), *trials;
 	int64_t original = put(in, 1, 1 << 20), output = put(in, 2, 1 << 20);
@@ -161,7 +155,6 @@ START_TEST(merge_adds_copies_and_keeps_trials_once)
 	mp_store_close(in);
 	mp_store_close(out);
 }
-END_TEST
 
 /* Tampers a fresh store with @sql: checking must say @what. */
 static void expect_damaged(const char *sql, const char *what)
@@ -184,7 +177,7 @@ static void expect_damaged(const char *sql, const char *what)
 	mp_store_close(store);
 }
 
-START_TEST(store_believes_no_damaged_copies_or_trials)
+TEST(store_believes_no_damaged_copies_or_trials)
 {
 	expect_damaged("UPDATE copy_chunk SET data = substr(data, 1, 2)", "checksum");
 	expect_damaged("UPDATE copy_bucket SET nr_samples = nr_samples + 1", "add up");
@@ -198,21 +191,3 @@ START_TEST(store_believes_no_damaged_copies_or_trials)
 	expect_damaged("UPDATE trial SET adjustments = replace(hex(zeroblob(9000)), '0', 'a')",
 		       "no program wrote");
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_copies");
-	TCase *tc = tcase_create("store_copies");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, store_keeps_each_copy_apart);
-	tcase_add_test(tc, store_refuses_copies_that_cannot_be);
-	tcase_add_test(tc, store_lists_the_trials_of_one_file_and_machine);
-	tcase_add_test(tc, merge_adds_copies_and_keeps_trials_once);
-	tcase_add_test(tc, store_believes_no_damaged_copies_or_trials);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

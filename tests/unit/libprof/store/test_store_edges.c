@@ -3,7 +3,6 @@
  * test_store_edges - edges in the store: read back as written, added up per day, kept small,
  * and damage is found. Similar tests of counts are in test_store.
  */
-#include <errno.h>
 
 #include "tests/unit/store_fixture.h"
 
@@ -15,7 +14,9 @@ static bool same(const struct mp_edge_count *a, const struct mp_edge_count *b)
 	       a->mispredicted == b->mispredicted;
 }
 
-START_TEST(edge_codec_gives_back_what_it_took)
+FIXTURE(setup, teardown);
+
+TEST(edge_codec_gives_back_what_it_took)
 {
 	enum {
 		NR = 4000
@@ -57,9 +58,8 @@ START_TEST(edge_codec_gives_back_what_it_took)
 			ck_assert(same(&in[i], &out[i]));
 	}
 }
-END_TEST
 
-START_TEST(edge_codec_refuses_what_it_never_wrote)
+TEST(edge_codec_refuses_what_it_never_wrote)
 {
 	static struct mp_edge_count out[64];
 	static const struct {
@@ -85,9 +85,8 @@ START_TEST(edge_codec_refuses_what_it_never_wrote)
 		ck_assert_msg(mp_edge_decode(0, bad[i].bytes, bad[i].size, out, &nr) == -EBADMSG,
 			      "number %zu", i);
 }
-END_TEST
 
-START_TEST(edge_codec_says_a_short_jump_in_few_bytes)
+TEST(edge_codec_says_a_short_jump_in_few_bytes)
 {
 	struct mp_edge_count in[100];
 	uint8_t bytes[100 * MP_EDGE_ENTRY_MAX];
@@ -97,11 +96,10 @@ START_TEST(edge_codec_says_a_short_jump_in_few_bytes)
 	/* Token and target, a byte each; only the first has its count. */
 	ck_assert_uint_eq(mp_edge_encode(0, in, 100, bytes), 100 * 2 + 2);
 }
-END_TEST
 
 /* ---- add, read ----------------------------------------------------------------------------- */
 
-START_TEST(store_adds_edges_of_one_pair)
+TEST(store_adds_edges_of_one_pair)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_edge_count a[] = {
@@ -141,11 +139,10 @@ START_TEST(store_adds_edges_of_one_pair)
 			 -ENOENT);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_refuses_edges_that_cannot_be)
+TEST(store_refuses_edges_that_cannot_be)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_edge_count descending[] = {{2, 9, 1, 0}, {1, 9, 1, 0}};
 	struct mp_edge_count twice[] = {{1, 9, 1, 0}, {1, 9, 1, 0}};
 	struct mp_edge_count huge[] = {{1, 9, INT64_MAX, 0}, {2, 9, 1, 0}};
@@ -165,11 +162,9 @@ START_TEST(store_refuses_edges_that_cannot_be)
 	ck_assert_int_eq(mp_store_add_edges(store, module, NOW, huge, 1, &err), -EOVERFLOW);
 	expect_edges(store, module, 0, huge, 1);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_rolls_edges_back_with_the_rest)
+TEST(store_rolls_edges_back_with_the_rest)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_edge_count edge = {0x1000, 0x1010, 5, 1};
@@ -185,17 +180,16 @@ START_TEST(store_rolls_edges_back_with_the_rest)
 	ck_assert_int_eq(mp_store_add_edges(store, module, NOW, &edge, 1, &err), -EROFS);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_lists_and_finds_a_module_that_has_edges_only)
+TEST(store_lists_and_finds_a_module_that_has_edges_only)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_edge_count few = {0x1000, 0x1010, 5, 1}, many = {0x1000, 0x1010, 50, 1};
 	struct mp_ip_count count = {0x1000, 1};
 	struct mp_id id = id_of(2);
 	struct mp_module *modules, module;
 	size_t nr;
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_add_edges(store, put(store, 1, 0), NOW - 2 * DAY, &few, 1, &err));
 	ok(mp_store_add_edges(store, put(store, 2, 0), NOW - 2 * DAY, &many, 1, &err));
 	ok(mp_store_add_edges(store, put(store, 2, 0), NOW, &few, 1, &err));
@@ -219,13 +213,11 @@ START_TEST(store_lists_and_finds_a_module_that_has_edges_only)
 	ck_assert_uint_eq(module.nr_transfers, 55);
 	ck_assert_uint_eq(module.nr_samples, 0);
 	free(module.path);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_folds_days_of_edges_beyond_a_week)
+TEST(store_folds_days_of_edges_beyond_a_week)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20);
 	struct mp_edge_count edge = {0x1234, 0x1240, 2, 1};
 
@@ -246,11 +238,9 @@ START_TEST(store_folds_days_of_edges_beyond_a_week)
 	expect_edges(store, module, 0, &edge, 1);
 	expect_edges(store, module, NOW + 22 * DAY, &edge, 1);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_keeps_edges_below_their_share_of_the_text)
+TEST(store_keeps_edges_below_their_share_of_the_text)
 {
 	enum {
 		NR_MODULES = 4,
@@ -258,8 +248,8 @@ START_TEST(store_keeps_edges_below_their_share_of_the_text)
 		TEXT = 1 << 20
 	};
 	static struct mp_edge_count edges[NR_EDGES];
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 
+	store = open_as(MP_STORE_WRITE);
 	/* Every day has some common and some different code. */
 	for (int day = 0; day < 60; day++) {
 		ok(mp_store_begin(store, &err));
@@ -275,17 +265,15 @@ START_TEST(store_keeps_edges_below_their_share_of_the_text)
 	store = open_as(MP_STORE_READ);
 	ck_assert_uint_le(mp_store_size_bytes(store), NR_MODULES * (65536 + TEXT / 10));
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_takes_no_chunk_of_edges_that_it_could_not_read_again)
+TEST(store_takes_no_chunk_of_edges_that_it_could_not_read_again)
 {
 	enum {
 		NR = 400000
 	};
-	struct mp_edge_count *edges = calloc(NR, sizeof(*edges));
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO_FREE struct mp_edge_count *edges = calloc(NR, sizeof(*edges));
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20);
 
 	/* One jump with 400,000 distant targets and large counts. */
@@ -296,28 +284,24 @@ START_TEST(store_takes_no_chunk_of_edges_that_it_could_not_read_again)
 	ck_assert_ptr_nonnull(strstr(err.msg, "too many transfers"));
 	expect_edges(store, module, 0, NULL, 0);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
-	free(edges);
 }
-END_TEST
 
 /* ---- damage -------------------------------------------------------------------------------- */
 
 static void make_store_with_edges(void)
 {
 	static struct mp_edge_count edges[3000];
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 
 	for (unsigned int i = 0; i < 3; i++) {
 		fill_edges(edges, 3000, 0x1000, 100, i + 1);
 		ok(mp_store_add_edges(store, put(store, i, 1 << 20), NOW, edges, 3000, &err));
 	}
-	mp_store_close(store);
 }
 
 static void expect_damaged(const char *sql, const char *what, bool seen_by_read)
 {
-	struct mp_store *store;
+	AUTO(close_store) struct mp_store *store = NULL;
 	struct mp_edge_count *edges = NULL;
 	size_t nr;
 	int r;
@@ -332,10 +316,9 @@ static void expect_damaged(const char *sql, const char *what, bool seen_by_read)
 		free(edges);
 	ck_assert_int_eq(mp_store_check(store, &err), -EBADMSG);
 	ck_assert_msg(strstr(err.msg, what), "%s: %s", sql, err.msg);
-	mp_store_close(store);
 }
 
-START_TEST(store_believes_no_damaged_edges)
+TEST(store_believes_no_damaged_edges)
 {
 	expect_damaged("UPDATE edge_chunk SET data = substr(data, 1, length(data) - 1) ||"
 		       " CASE substr(data, -1) WHEN x'04' THEN x'05' ELSE x'04' END WHERE key = 1",
@@ -353,27 +336,3 @@ START_TEST(store_believes_no_damaged_edges)
 		       false);
 	expect_damaged("UPDATE edge_chunk SET chunk = -1 WHERE key = 1", "out of order", true);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_edges");
-	TCase *tc = tcase_create("store_edges");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, edge_codec_gives_back_what_it_took);
-	tcase_add_test(tc, edge_codec_refuses_what_it_never_wrote);
-	tcase_add_test(tc, edge_codec_says_a_short_jump_in_few_bytes);
-	tcase_add_test(tc, store_adds_edges_of_one_pair);
-	tcase_add_test(tc, store_refuses_edges_that_cannot_be);
-	tcase_add_test(tc, store_rolls_edges_back_with_the_rest);
-	tcase_add_test(tc, store_lists_and_finds_a_module_that_has_edges_only);
-	tcase_add_test(tc, store_folds_days_of_edges_beyond_a_week);
-	tcase_add_test(tc, store_keeps_edges_below_their_share_of_the_text);
-	tcase_add_test(tc, store_takes_no_chunk_of_edges_that_it_could_not_read_again);
-	tcase_add_test(tc, store_believes_no_damaged_edges);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

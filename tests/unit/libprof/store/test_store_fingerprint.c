@@ -5,8 +5,6 @@
  */
 #include "libprof/store/store_fingerprint.h"
 
-#include <errno.h>
-
 #include "libprof/store/whole/store_merge.h"
 #include "tests/unit/store_fixture.h"
 
@@ -26,12 +24,14 @@ static int64_t module_at(struct mp_store *store, unsigned int n, const char *pat
 	return key;
 }
 
-START_TEST(fingerprint_is_kept_beside_the_counts)
+FIXTURE(setup, teardown);
+
+TEST(fingerprint_is_kept_beside_the_counts)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = module_at(store, 1, "/usr/bin/x", NOW), made_s;
 	struct mp_fingerprint print;
-	struct mp_ip_count *counts;
+	AUTO_FREE struct mp_ip_count *counts = NULL;
 	size_t nr, size;
 
 	ck_assert_int_eq(mp_store_read_fingerprint(store, module, &print, &err), -ENOENT);
@@ -50,10 +50,7 @@ START_TEST(fingerprint_is_kept_beside_the_counts)
 	ok(mp_store_read_ip_counts(store, module, 0, &counts, &nr, &err));
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_uint_eq(counts[0].count, 5);
-	free(counts);
-	mp_store_close(store);
 }
-END_TEST
 
 static void expect_other(struct mp_store *store, unsigned int n, const char *path, int64_t key)
 {
@@ -66,9 +63,9 @@ static void expect_other(struct mp_store *store, unsigned int n, const char *pat
 	free(other.path);
 }
 
-START_TEST(fingerprint_finds_the_nearest_other_build)
+TEST(fingerprint_finds_the_nearest_other_build)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t a = module_at(store, 1, "/usr/bin/x", NOW);
 	int64_t b = module_at(store, 2, "/usr/bin/x", NOW + 9);
 	int64_t c = module_at(store, 3, "/opt/x", NOW + 20);
@@ -93,11 +90,9 @@ START_TEST(fingerprint_finds_the_nearest_other_build)
 	expect_other(store, 9, "/lib/libz.so.1.2.9", d);
 	expect_other(store, 9, "/lib/libzz.so.1", 0);
 	expect_other(store, 9, "/usr/bin/y", 0);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(fingerprint_goes_along_when_databases_are_merged)
+TEST(fingerprint_goes_along_when_databases_are_merged)
 {
 	struct mp_store *in = open_as(MP_STORE_WRITE), *out;
 	int64_t module = module_at(in, 1, "/usr/bin/x", NOW), made_s;
@@ -106,7 +101,7 @@ START_TEST(fingerprint_goes_along_when_databases_are_merged)
 	struct mp_merge_stats stats;
 	struct mp_module found;
 	struct mp_id id = id_of(1);
-	char other[128];
+	char other[256];
 
 	ok(mp_store_put_fingerprint(in, module, NOW, &sample, NULL, &err));
 	ok(mp_store_add_ledger(in, session.key, NOW, &ledger, &err));
@@ -126,11 +121,10 @@ START_TEST(fingerprint_goes_along_when_databases_are_merged)
 	mp_store_close(out);
 	mp_store_close(in);
 }
-END_TEST
 
-START_TEST(fingerprint_that_is_damaged_is_refused)
+TEST(fingerprint_that_is_damaged_is_refused)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = module_at(store, 1, "/usr/bin/x", NOW);
 	struct mp_fingerprint print;
 
@@ -144,22 +138,4 @@ START_TEST(fingerprint_that_is_damaged_is_refused)
 				      NULL),
 			 SQLITE_OK);
 	ck_assert_int_eq(mp_store_check(store, &err), -EBADMSG);
-	mp_store_close(store);
 }
-END_TEST
-
-static Suite *store_fingerprint_suite(void)
-{
-	Suite *suite = suite_create("store_fingerprint");
-	TCase *tc = tcase_create("store_fingerprint");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, fingerprint_is_kept_beside_the_counts);
-	tcase_add_test(tc, fingerprint_finds_the_nearest_other_build);
-	tcase_add_test(tc, fingerprint_goes_along_when_databases_are_merged);
-	tcase_add_test(tc, fingerprint_that_is_damaged_is_refused);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(store_fingerprint_suite)

@@ -2,7 +2,6 @@
 /*
  * test_store_open - which files are accepted as a store; read-only media, damage.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mount.h>
@@ -11,11 +10,14 @@
 #include <time.h>
 
 #include "libprof/store/store_paths.h"
+#include "tests/unit/files.h"
 #include "tests/unit/store_fixture.h"
 
 /* ---- open ---------------------------------------------------------------------------------- */
 
-START_TEST(store_open_refuses_what_is_no_store)
+FIXTURE(setup, teardown);
+
+TEST(store_open_refuses_what_is_no_store)
 {
 	struct mp_store *store;
 	sqlite3 *foreign;
@@ -41,9 +43,8 @@ START_TEST(store_open_refuses_what_is_no_store)
 	snprintf(db, sizeof(db), "%s/no/such/dir.db", dir);
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -ENOENT);
 }
-END_TEST
 
-START_TEST(store_open_refuses_another_schema)
+TEST(store_open_refuses_another_schema)
 {
 	struct mp_store *store;
 
@@ -60,9 +61,8 @@ START_TEST(store_open_refuses_another_schema)
 	ck_assert_int_eq(mp_store_open(db, MP_STORE_WRITE, &store, &err), -EPROTO);
 	ck_assert_ptr_nonnull(strstr(err.msg, "schema 77"));
 }
-END_TEST
 
-START_TEST(store_open_refuses_a_schema_with_more_in_it)
+TEST(store_open_refuses_a_schema_with_more_in_it)
 {
 	struct mp_store *store;
 
@@ -73,17 +73,14 @@ START_TEST(store_open_refuses_a_schema_with_more_in_it)
 	tamper("DROP TRIGGER t");
 	mp_store_close(open_as(MP_STORE_WRITE));
 }
-END_TEST
 
-START_TEST(store_without_a_name_leaves_no_file)
+TEST(store_without_a_name_leaves_no_file)
 {
-	struct mp_store *store;
+	AUTO(close_store) struct mp_store *store = NULL;
 
 	ok(mp_store_open("", MP_STORE_WRITE, &store, &err));
 	put(store, 1, 0);
-	mp_store_close(store);
 }
-END_TEST
 
 /* Runs @fn as an ordinary user, since permissions do not bind root. Return: exit status. */
 static int as_nobody(int (*fn)(void))
@@ -139,7 +136,7 @@ static int write_it(void)
 	return 0;
 }
 
-START_TEST(store_of_root_belongs_to_whom_the_directory_belongs)
+TEST(store_of_root_belongs_to_whom_the_directory_belongs)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
 	struct mp_store *store;
@@ -176,13 +173,12 @@ START_TEST(store_of_root_belongs_to_whom_the_directory_belongs)
 	ck_assert_int_eq(stat(name, &st), -1);
 	ck_assert_int_eq(unlink(db), 0);
 }
-END_TEST
 
 /* SQLite of root makes the -wal file of an idle database as root's, and then gives it away. */
-START_TEST(store_waits_for_files_that_root_is_giving_away)
+TEST(store_waits_for_files_that_root_is_giving_away)
 {
 	static const struct timespec moment = {0, 200000000};
-	char wal[128];
+	char wal[512];
 	pid_t giver;
 	int status;
 
@@ -202,9 +198,8 @@ START_TEST(store_waits_for_files_that_root_is_giving_away)
 	ck_assert_int_eq(waitpid(giver, &status, 0), giver);
 	ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(store_reads_where_it_cannot_write)
+TEST(store_reads_where_it_cannot_write)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_session session = start(store);
@@ -215,7 +210,7 @@ START_TEST(store_reads_where_it_cannot_write)
 	ck_assert_int_eq(chmod(dir, 0555), 0);
 	/* The permissions that older versions gave. */
 	for (size_t i = 0; i < 3; i++) {
-		char name[128];
+		char name[512];
 
 		snprintf(name, sizeof(name), "%s%s", db, (const char *[]){"", "-wal", "-shm"}[i]);
 		ck_assert_int_eq(chmod(name, 0444), 0);
@@ -238,14 +233,13 @@ START_TEST(store_reads_where_it_cannot_write)
 	ck_assert_int_eq(as_nobody(read_fails), 0);
 	chmod(dir, 0700);
 }
-END_TEST
 
-START_TEST(store_reads_on_a_read_only_file_system)
+TEST(store_reads_on_a_read_only_file_system)
 {
 	struct mp_store *store;
 	struct mp_session session;
 	struct mp_ip_count count = {0x1000, 5};
-	char mnt[80];
+	char mnt[256];
 
 	snprintf(mnt, sizeof(mnt), "%s/mnt", dir);
 	ck_assert_int_eq(mkdir(mnt, 0700), 0);
@@ -262,12 +256,11 @@ START_TEST(store_reads_on_a_read_only_file_system)
 	ck_assert_int_ne(mp_store_open(db, MP_STORE_WRITE, &store, &err), 0);
 	umount(mnt);
 }
-END_TEST
 
-START_TEST(store_says_when_a_dead_writers_wal_cannot_be_read)
+TEST(store_says_when_a_dead_writers_wal_cannot_be_read)
 {
 	struct mp_store *store;
-	char mnt[80], cmd[400];
+	char mnt[256], cmd[1024];
 
 	snprintf(mnt, sizeof(mnt), "%s/mnt", dir);
 	ck_assert_int_eq(mkdir(mnt, 0700), 0);
@@ -285,24 +278,8 @@ START_TEST(store_says_when_a_dead_writers_wal_cannot_be_read)
 	ck_assert_ptr_nonnull(strstr(err.msg, "a writer was killed"));
 	umount(mnt);
 }
-END_TEST
 
 /* ---- damage -------------------------------------------------------------------------------- */
-
-static void *read_whole(const char *path, size_t *size)
-{
-	FILE *f = fopen(path, "r");
-	char *data;
-
-	ck_assert_ptr_nonnull(f);
-	fseek(f, 0, SEEK_END);
-	*size = (size_t)ftell(f);
-	rewind(f);
-	data = malloc(*size);
-	ck_assert_uint_eq(fread(data, 1, *size, f), *size);
-	fclose(f);
-	return data;
-}
 
 /* Runs every reader of the store on the current file. */
 static int use_everything(void)
@@ -318,14 +295,12 @@ static int use_everything(void)
 		return r;
 	any = mp_store_list_modules(store, 0, &modules, &nr, &err);
 	for (size_t i = 0; !any && i < nr; i++) {
-		struct mp_ip_count *counts = NULL;
-		struct mp_edge_count *edges = NULL;
+		AUTO_FREE struct mp_ip_count *counts = NULL;
+		AUTO_FREE struct mp_edge_count *edges = NULL;
 
 		any = mp_store_read_ip_counts(store, modules[i].key, 0, &counts, &n, &err);
 		if (!any)
 			any = mp_store_read_edges(store, modules[i].key, 0, &edges, &n, &err);
-		free(counts);
-		free(edges);
 	}
 	mp_store_free_modules(modules, nr);
 	r = mp_store_list_sessions(store, &sessions, &n, &err);
@@ -364,30 +339,28 @@ static void make_sample_store(void)
 	ck_assert_int_eq(use_everything(), 0);
 }
 
-START_TEST(store_truncated_anywhere_is_an_error)
+TEST(store_truncated_anywhere_is_an_error)
 {
 	size_t size;
-	char *data;
+	AUTO_FREE char *data = NULL;
 
 	make_sample_store();
-	data = read_whole(db, &size);
+	data = read_file(db, &size);
 	for (size_t cut = 1; cut < size; cut += cut < 200 ? 13 : 777) {
 		write_file(db, data, cut);
 		ck_assert_int_ne(use_everything(), 0);
 		ck_assert_int_ne(err.msg[0], '\0');
 	}
-	free(data);
 }
-END_TEST
 
-START_TEST(store_with_flipped_bits_never_crashes_nor_lies_about_counts)
+TEST(store_with_flipped_bits_never_crashes_nor_lies_about_counts)
 {
 	uint64_t seed = 99;
 	size_t size, nr_found = 0;
 	uint8_t *data, *copy;
 
 	make_sample_store();
-	data = read_whole(db, &size);
+	data = read_file(db, &size);
 	copy = malloc(size);
 	for (int round = 0; round < 1500; round++) {
 		int nr_flips = 1 + round % 4;
@@ -403,11 +376,10 @@ START_TEST(store_with_flipped_bits_never_crashes_nor_lies_about_counts)
 	free(copy);
 	free(data);
 }
-END_TEST
 
-START_TEST(store_flipped_count_is_found)
+TEST(store_flipped_count_is_found)
 {
-	struct mp_store *store;
+	AUTO(close_store) struct mp_store *store = NULL;
 	struct mp_ip_count *counts;
 	size_t nr;
 
@@ -418,13 +390,11 @@ START_TEST(store_flipped_count_is_found)
 	store = open_as(MP_STORE_READ);
 	ck_assert_int_eq(mp_store_read_ip_counts(store, 1, 0, &counts, &nr, &err), -EBADMSG);
 	ck_assert_ptr_nonnull(strstr(err.msg, "checksum"));
-	mp_store_close(store);
 }
-END_TEST
 
 /* ---- path ---------------------------------------------------------------------------------- */
 
-START_TEST(store_path_follows_the_documented_order)
+TEST(store_path_follows_the_documented_order)
 {
 	char path[256], want[256];
 
@@ -456,29 +426,3 @@ START_TEST(store_path_follows_the_documented_order)
 	if (getuid() == 0)
 		ck_assert_int_eq(seteuid(0), 0); /* teardown removes root's files */
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_open");
-	TCase *tc = tcase_create("store_open");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, store_open_refuses_what_is_no_store);
-	tcase_add_test(tc, store_open_refuses_another_schema);
-	tcase_add_test(tc, store_open_refuses_a_schema_with_more_in_it);
-	tcase_add_test(tc, store_without_a_name_leaves_no_file);
-	tcase_add_test(tc, store_waits_for_files_that_root_is_giving_away);
-	tcase_add_test(tc, store_reads_where_it_cannot_write);
-	tcase_add_test(tc, store_reads_on_a_read_only_file_system);
-	tcase_add_test(tc, store_says_when_a_dead_writers_wal_cannot_be_read);
-	tcase_add_test(tc, store_truncated_anywhere_is_an_error);
-	tcase_add_test(tc, store_with_flipped_bits_never_crashes_nor_lies_about_counts);
-	tcase_add_test(tc, store_flipped_count_is_found);
-	tcase_add_test(tc, store_path_follows_the_documented_order);
-	tcase_add_test(tc, store_of_root_belongs_to_whom_the_directory_belongs);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,7 +3,6 @@
  * test_store_paths - paths in the store: read back as written, added up per day, kept small
  * without losing samples, and damage is found.
  */
-#include <errno.h>
 
 #include "libprof/store/store_paths.h"
 #include "libprof/base/varint.h"
@@ -58,7 +57,7 @@ static const struct mp_path_count *find(const struct mp_path_count *paths, size_
 static void expect_paths(struct mp_store *store, int64_t module, int64_t since_s,
 			 const struct mp_path_count *want, size_t nr_want)
 {
-	struct mp_path_count *have = NULL;
+	AUTO_FREE struct mp_path_count *have = NULL;
 	size_t nr = 0;
 
 	ok(mp_store_read_paths(store, module, since_s, &have, &nr, &err));
@@ -69,7 +68,6 @@ static void expect_paths(struct mp_store *store, int64_t module, int64_t since_s
 		ck_assert_ptr_nonnull(found);
 		ck_assert_uint_eq(found->count, want[i].count);
 	}
-	free(have);
 }
 
 /* Makes ledger and stored counts agree, like a flush. */
@@ -84,7 +82,9 @@ static void account(struct mp_store *store, int64_t module, uint64_t nr)
 	ok(mp_store_add_ledger(store, session.key, NOW, &delta, &err));
 }
 
-START_TEST(store_adds_paths_of_one_name)
+FIXTURE(setup, tidy);
+
+TEST(store_adds_paths_of_one_name)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_path_count a[] = {path(2, 0x401000, 0x401020, 0x401040), path(3, 0, 0x401000),
@@ -119,9 +119,8 @@ START_TEST(store_adds_paths_of_one_name)
 			 -ENOENT);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_refuses_paths_that_cannot_be)
+TEST(store_refuses_paths_that_cannot_be)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_path_count one = path(1, 0x401000), none = path(0, 0x401000), huge, bad;
@@ -147,11 +146,10 @@ START_TEST(store_refuses_paths_that_cannot_be)
 	ck_assert_int_eq(mp_store_add_paths(store, module, NOW, &one, 1, &err), -EROFS);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_rolls_paths_back_with_the_rest)
+TEST(store_rolls_paths_back_with_the_rest)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_path_count one = path(5, 0x401000, 0x401020);
 	int64_t module = put(store, 1, 0);
 
@@ -160,16 +158,14 @@ START_TEST(store_rolls_paths_back_with_the_rest)
 	expect_paths(store, module, 0, &one, 1);
 	mp_store_rollback(store);
 	expect_paths(store, module, 0, NULL, 0);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_check_wants_the_paths_of_the_ledger)
+TEST(store_check_wants_the_paths_of_the_ledger)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_path_count one = path(5, 0x401000, 0x401020);
 	int64_t module = put(store, 1, 0);
-	struct mp_session *sessions;
+	AUTO_FREE struct mp_session *sessions = NULL;
 	size_t nr;
 
 	account(store, module, 5);
@@ -180,14 +176,11 @@ START_TEST(store_check_wants_the_paths_of_the_ledger)
 	ok(mp_store_list_sessions(store, &sessions, &nr, &err));
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_uint_eq(sessions[0].ledger.paths[MP_PATH_DECODED], 5);
-	free(sessions);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_folds_days_of_paths_beyond_a_week)
+TEST(store_folds_days_of_paths_beyond_a_week)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20);
 	struct mp_path_count one = path(2, 0x401000, 0x401020);
 
@@ -208,13 +201,11 @@ START_TEST(store_folds_days_of_paths_beyond_a_week)
 	expect_paths(store, module, 0, &one, 1);
 	account(store, module, 64);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(span_of_paths_is_kept_like_one_of_counts)
+TEST(span_of_paths_is_kept_like_one_of_counts)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20), day = NOW / DAY;
 	struct mp_path_count one = path(1, 0x401000, 0x401020), *have;
 	struct mp_span wide = {day - 3, day - 1, false}, *spans, all = {0, day + 9, false};
@@ -238,9 +229,7 @@ START_TEST(span_of_paths_is_kept_like_one_of_counts)
 	free(have);
 	wide = (struct mp_span){day, day - 1, false};
 	ck_assert_int_eq(mp_store_add_path_span(store, module, &wide, &one, 1, &err), -EINVAL);
-	mp_store_close(store);
 }
-END_TEST
 
 /*
  * Paths of twelve blocks, starting at any of 200, with two successors each; every hundredth
@@ -261,7 +250,7 @@ static size_t fill_paths(struct mp_path_count *out, size_t nr, uint64_t seed)
 	return nr;
 }
 
-START_TEST(store_keeps_paths_below_their_share_and_every_sample)
+TEST(store_keeps_paths_below_their_share_and_every_sample)
 {
 	enum {
 		NR = 6000,
@@ -311,12 +300,11 @@ START_TEST(store_keeps_paths_below_their_share_and_every_sample)
 	free(have);
 	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_full_disk_leaves_paths_as_they_were)
+TEST(store_full_disk_leaves_paths_as_they_were)
 {
 	static struct mp_path_count paths[5000];
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_path_count one = path(1, 0x401000, 0x401020);
 	int64_t module = put(store, 1, 64 << 20);
 
@@ -335,9 +323,7 @@ START_TEST(store_full_disk_leaves_paths_as_they_were)
 	ok(mp_store_add_paths(store, module, NOW, paths, 5000, &err));
 	account(store, module, total_of(paths, 5000));
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
 /* ---- damage -------------------------------------------------------------------------------- */
 
@@ -367,7 +353,7 @@ static void expect_damaged(const char *sql, const char *what, bool seen_by_read)
 	mp_store_close(store);
 }
 
-START_TEST(store_believes_no_damaged_paths)
+TEST(store_believes_no_damaged_paths)
 {
 	expect_damaged("UPDATE path SET nr = nr + 1 WHERE bucket = 1 AND nr = 5", "add up", true);
 	/* A correct sum does not help. */
@@ -397,25 +383,3 @@ START_TEST(store_believes_no_damaged_paths)
 	expect_damaged("DELETE FROM path WHERE bucket = 3; DELETE FROM path_bucket WHERE key = 3",
 		       "36 samples have paths, the ledgers say 54", false);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_paths");
-	TCase *tc = tcase_create("store_paths");
-
-	tcase_add_checked_fixture(tc, setup, tidy);
-	tcase_add_test(tc, store_adds_paths_of_one_name);
-	tcase_add_test(tc, store_refuses_paths_that_cannot_be);
-	tcase_add_test(tc, store_rolls_paths_back_with_the_rest);
-	tcase_add_test(tc, store_check_wants_the_paths_of_the_ledger);
-	tcase_add_test(tc, store_folds_days_of_paths_beyond_a_week);
-	tcase_add_test(tc, span_of_paths_is_kept_like_one_of_counts);
-	tcase_add_test(tc, store_keeps_paths_below_their_share_and_every_sample);
-	tcase_add_test(tc, store_full_disk_leaves_paths_as_they_were);
-	tcase_add_test(tc, store_believes_no_damaged_paths);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

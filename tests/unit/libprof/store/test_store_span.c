@@ -3,18 +3,15 @@
  * test_store_span - counts, edges and activity by spans of days: sums stay exact when spans
  * overlap.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_span.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
 #define DAY MP_SECONDS_PER_DAY
 
-static char dir[64], db[96];
+static char db[256];
 static struct mp_store *store;
-static struct mp_err err;
 static int64_t module;
 
 #define ok(call) ck_assert_msg((call) == 0, "%s: %s", #call, err.msg)
@@ -23,8 +20,7 @@ static void setup(void)
 {
 	struct mp_id id = {.build_id_len = 20, .text_hash = 7};
 
-	strcpy(dir, "/tmp/morph-span-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	snprintf(db, sizeof(db), "%s/morph.db", dir);
 	ok(mp_store_open(db, MP_STORE_WRITE, &store, &err));
 	ok(mp_store_put_module(store, &id, MP_MODULE_FILE, "/bin/x", 1 << 20, DAY, &module, &err));
@@ -32,11 +28,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char cmd[128];
-
 	mp_store_close(store);
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
+	scratch_remove();
 }
 
 static void add(int64_t first, int64_t last, uint64_t vaddr, uint64_t count)
@@ -58,14 +51,13 @@ static void add_edge(int64_t first, int64_t last, uint64_t from, uint64_t count)
 static uint64_t sum_in(int64_t first, int64_t last)
 {
 	struct mp_span span = {first, last, false};
-	struct mp_ip_count *counts = NULL;
+	AUTO_FREE struct mp_ip_count *counts = NULL;
 	uint64_t sum = 0;
 	size_t nr = 0;
 
 	ok(mp_store_read_ip_count_span(store, module, &span, &counts, &nr, &err));
 	for (size_t i = 0; i < nr; i++)
 		sum += counts[i].count;
-	free(counts);
 	return sum;
 }
 
@@ -73,7 +65,7 @@ static uint64_t sum_in(int64_t first, int64_t last)
 static const char *spans(void)
 {
 	static char text[400];
-	struct mp_span *list = NULL;
+	AUTO_FREE struct mp_span *list = NULL;
 	size_t nr = 0, n = 0;
 
 	ok(mp_store_list_ip_count_spans(store, module, &list, &nr, &err));
@@ -81,11 +73,12 @@ static const char *spans(void)
 	for (size_t i = 0; i < nr; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%lld-%lld", i ? " " : "",
 				      (long long)list[i].first_day, (long long)list[i].last_day);
-	free(list);
 	return text;
 }
 
-START_TEST(spans_apart_stay_apart)
+FIXTURE(setup, teardown);
+
+TEST(spans_apart_stay_apart)
 {
 	add(100, 102, 0x10, 1);
 	add(103, 103, 0x10, 2);
@@ -97,9 +90,8 @@ START_TEST(spans_apart_stay_apart)
 	ck_assert_uint_eq(sum_in(101, 104), 6);
 	ck_assert_uint_eq(sum_in(0, INT64_MAX), 7);
 }
-END_TEST
 
-START_TEST(span_that_overlaps_becomes_one_with_what_it_touches)
+TEST(span_that_overlaps_becomes_one_with_what_it_touches)
 {
 	for (int64_t day = 100; day < 106; day++)
 		add(day, day, 0x10 + (uint64_t)day, 1);
@@ -120,12 +112,11 @@ START_TEST(span_that_overlaps_becomes_one_with_what_it_touches)
 	ck_assert_str_eq(spans(), "90-106");
 	ck_assert_uint_eq(sum_in(0, 200), 11117);
 }
-END_TEST
 
-START_TEST(span_keeps_each_address_its_count)
+TEST(span_keeps_each_address_its_count)
 {
 	struct mp_span all = {0, 1000, false};
-	struct mp_ip_count *counts = NULL;
+	AUTO_FREE struct mp_ip_count *counts = NULL;
 	size_t nr = 0;
 
 	add(100, 100, 0x10, 1);
@@ -138,11 +129,9 @@ START_TEST(span_keeps_each_address_its_count)
 	ck_assert_uint_eq(counts[0].count, 3);
 	ck_assert_uint_eq(counts[1].count, 5);
 	ck_assert_uint_eq(counts[2].vaddr, 0x50000);
-	free(counts);
 }
-END_TEST
 
-START_TEST(span_of_edges_is_kept_like_one_of_counts)
+TEST(span_of_edges_is_kept_like_one_of_counts)
 {
 	struct mp_span all = {0, 1000, false}, part = {100, 100, false};
 	struct mp_edge_count *edges = NULL;
@@ -169,7 +158,6 @@ START_TEST(span_of_edges_is_kept_like_one_of_counts)
 	/* Edges are not counts. */
 	ck_assert_str_eq(spans(), "");
 }
-END_TEST
 
 static bool is_exact(int64_t since_s)
 {
@@ -195,7 +183,7 @@ static void add_edge_as(bool exact, int64_t day)
 	ok(mp_store_add_edge_span(store, module, &span, &edge, 1, &err));
 }
 
-START_TEST(span_is_exact_while_all_in_it_was_counted)
+TEST(span_is_exact_while_all_in_it_was_counted)
 {
 	/* Without counts, or with edges only, nothing is exact. */
 	ck_assert(!is_exact(0));
@@ -219,9 +207,8 @@ START_TEST(span_is_exact_while_all_in_it_was_counted)
 	add_as(false, 106, 106);
 	ck_assert(!is_exact(106 * DAY));
 }
-END_TEST
 
-START_TEST(span_that_is_folded_is_exact_if_both_were)
+TEST(span_that_is_folded_is_exact_if_both_were)
 {
 	add_as(true, 100, 100);
 	add_as(true, 102, 102);
@@ -239,9 +226,8 @@ START_TEST(span_that_is_folded_is_exact_if_both_were)
 	ck_assert(is_exact(120 * DAY));
 	ck_assert(!is_exact(0));
 }
-END_TEST
 
-START_TEST(span_that_is_none_is_refused)
+TEST(span_that_is_none_is_refused)
 {
 	struct mp_ip_count counts = {1, 1};
 	struct mp_span bad[] = {{5, 4, false}, {-1, 4, false}, {0, INT64_MAX, false}};
@@ -252,9 +238,8 @@ START_TEST(span_that_is_none_is_refused)
 				 -EINVAL);
 	ck_assert_str_eq(spans(), "");
 }
-END_TEST
 
-START_TEST(activity_that_overlaps_adds_up)
+TEST(activity_that_overlaps_adds_up)
 {
 	struct mp_activity one = {.app = 1, .lib = 2, .kernel = 3, .other = 4};
 	struct mp_activity_span *list = NULL;
@@ -263,7 +248,7 @@ START_TEST(activity_that_overlaps_adds_up)
 				 {101, 103, false},
 				 {99, 99, false},
 				 {103, 105, false}};
-	struct mp_program_activity *programs = NULL;
+	AUTO_FREE struct mp_program_activity *programs = NULL;
 	size_t nr = 0;
 
 	for (size_t i = 0; i < 5; i++)
@@ -278,12 +263,10 @@ START_TEST(activity_that_overlaps_adds_up)
 	ok(mp_store_list_activity(store, 0, &programs, &nr, &err));
 	ck_assert_uint_eq(nr, 1);
 	ck_assert_uint_eq(programs[0].activity.kernel, 15);
-	free(programs);
 }
-END_TEST
 
 /* Compares with a simple model: which counts were added to which day. */
-START_TEST(spans_at_random_never_lose_a_sample)
+TEST(spans_at_random_never_lose_a_sample)
 {
 	uint64_t state = 88172645463325252ull, total = 0;
 
@@ -310,25 +293,3 @@ START_TEST(spans_at_random_never_lose_a_sample)
 		ck_assert_uint_eq(sum, total);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_span");
-	TCase *t = tcase_create("spans");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, spans_apart_stay_apart);
-	tcase_add_test(t, span_that_overlaps_becomes_one_with_what_it_touches);
-	tcase_add_test(t, span_keeps_each_address_its_count);
-	tcase_add_test(t, span_of_edges_is_kept_like_one_of_counts);
-	tcase_add_test(t, span_is_exact_while_all_in_it_was_counted);
-	tcase_add_test(t, span_that_is_folded_is_exact_if_both_were);
-	tcase_add_test(t, span_that_is_none_is_refused);
-	tcase_add_test(t, activity_that_overlaps_adds_up);
-	tcase_add_test(t, spans_at_random_never_lose_a_sample);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

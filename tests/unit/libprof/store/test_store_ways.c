@@ -3,7 +3,6 @@
  * test_store_ways - ways of branches: read back as written, folded, merged, forgotten with their module,
  * and damage is found.
  */
-#include <errno.h>
 #include <xxhash.h>
 
 #include "libprof/store/store_codec.h"
@@ -15,7 +14,7 @@
 static void expect_ways(struct mp_store *store, int64_t module, int64_t since_s,
 			const struct mp_way_count *want, size_t nr_want)
 {
-	struct mp_way_count *have = NULL;
+	AUTO_FREE struct mp_way_count *have = NULL;
 	size_t nr = 0;
 
 	ok(mp_store_read_ways(store, module, since_s, &have, &nr, &err));
@@ -26,7 +25,6 @@ static void expect_ways(struct mp_store *store, int64_t module, int64_t since_s,
 		ck_assert_uint_eq(have[i].taken, want[i].taken);
 		ck_assert_uint_eq(have[i].fell, want[i].fell);
 	}
-	free(have);
 }
 
 /* Both ways, one way, the other way, in two chunks of text; and twice as much. */
@@ -34,12 +32,14 @@ static const struct mp_way_count seen[] = {{0x401000, 4, 9}, {0x401008, 7, 0}, {
 static const struct mp_way_count twice[] = {
 	{0x401000, 8, 18}, {0x401008, 14, 0}, {0x900100, 0, 600}};
 
-START_TEST(store_adds_up_ways_by_day)
+FIXTURE(setup, teardown);
+
+TEST(store_adds_up_ways_by_day)
 {
 	const struct mp_way_count more[] = {{0x401004, 1, 1}, {0x401008, 0, 2}};
 	const struct mp_way_count all[] = {
 		{0x401000, 8, 18}, {0x401004, 1, 1}, {0x401008, 14, 2}, {0x900100, 0, 600}};
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20), other = put(store, 2, 1 << 20);
 	uint64_t nr = 99;
 
@@ -57,11 +57,9 @@ START_TEST(store_adds_up_ways_by_day)
 	/* They are no samples of the module. */
 	expect(store, module, 0, NULL, 0);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_folds_old_days_of_ways)
+TEST(store_folds_old_days_of_ways)
 {
 	struct mp_way_count sum = {0x401000, 0, 0};
 	struct mp_store *store = open_as(MP_STORE_WRITE);
@@ -82,11 +80,10 @@ START_TEST(store_folds_old_days_of_ways)
 	tamper("CREATE TEMP TABLE t(n CHECK(n <= 8));"
 	       "INSERT INTO t SELECT count(*) FROM way_bucket");
 }
-END_TEST
 
-START_TEST(store_refuses_ways_that_cannot_be)
+TEST(store_refuses_ways_that_cannot_be)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20);
 	const struct mp_way_count equal[] = {{5, 1, 1}, {5, 2, 1}};
 	const struct mp_way_count none[] = {{5, 0, 0}, {6, 0, 0}};
@@ -108,26 +105,22 @@ START_TEST(store_refuses_ways_that_cannot_be)
 	ck_assert_int_eq(mp_store_add_ways(store, module, NOW, &one, 1, &err), -EOVERFLOW);
 	expect_ways(store, module, 0, &most, 1);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(branch_with_no_way_beside_others_is_left_out)
+TEST(branch_with_no_way_beside_others_is_left_out)
 {
 	const struct mp_way_count with[] = {{5, 0, 0}, {6, 0, 3}, {9, 0, 0}};
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20);
 
 	ok(mp_store_add_ways(store, module, NOW, with, 3, &err));
 	expect_ways(store, module, 0, &with[1], 1);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(merge_adds_ways)
+TEST(merge_adds_ways)
 {
-	char other[128];
+	char other[256];
 	struct mp_store *in = open_as(MP_STORE_WRITE), *out;
 	int64_t module = put(in, 1, 1 << 20), to;
 	struct mp_module found;
@@ -156,11 +149,10 @@ START_TEST(merge_adds_ways)
 	mp_store_close(in);
 	mp_store_close(out);
 }
-END_TEST
 
-START_TEST(module_is_dropped_with_its_ways)
+TEST(module_is_dropped_with_its_ways)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 1 << 20), stays = put(store, 2, 1 << 20);
 	uint64_t nr = 99;
 
@@ -170,9 +162,7 @@ START_TEST(module_is_dropped_with_its_ways)
 	ok(mp_store_sum_ways(store, &nr, &err));
 	ck_assert_uint_eq(nr, 13);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
 /* Tampers a fresh store with @sql: checking must say @what, and so must reading, if @reading. */
 static void expect_damaged(const char *sql, const char *what, bool reading)
@@ -199,7 +189,7 @@ static void expect_damaged(const char *sql, const char *what, bool reading)
 	mp_store_close(store);
 }
 
-START_TEST(store_believes_no_damaged_ways)
+TEST(store_believes_no_damaged_ways)
 {
 	expect_damaged("UPDATE way_chunk SET data = substr(data, 1, 2) WHERE key = 1", "checksum",
 		       true);
@@ -210,10 +200,9 @@ START_TEST(store_believes_no_damaged_ways)
 	expect_damaged("UPDATE way_chunk SET bucket = 77", "without a day", false);
 	expect_damaged("UPDATE way_bucket SET module = 77", "without a module", false);
 }
-END_TEST
 
 /* Well-formed as an edge, but no way: the edge leads to another address. */
-START_TEST(store_believes_no_way_between_two_branches)
+TEST(store_believes_no_way_between_two_branches)
 {
 	const struct mp_edge_count edge = {0x401000, 0x401008, 320, 0};
 	uint8_t data[MP_EDGE_ENTRY_MAX];
@@ -228,24 +217,3 @@ START_TEST(store_believes_no_way_between_two_branches)
 		 (uint32_t)XXH3_64bits(data, size), hex);
 	expect_damaged(sql, "malformed counts", true);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_ways");
-	TCase *tc = tcase_create("store_ways");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, store_adds_up_ways_by_day);
-	tcase_add_test(tc, store_folds_old_days_of_ways);
-	tcase_add_test(tc, store_refuses_ways_that_cannot_be);
-	tcase_add_test(tc, branch_with_no_way_beside_others_is_left_out);
-	tcase_add_test(tc, merge_adds_ways);
-	tcase_add_test(tc, module_is_dropped_with_its_ways);
-	tcase_add_test(tc, store_believes_no_damaged_ways);
-	tcase_add_test(tc, store_believes_no_way_between_two_branches);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

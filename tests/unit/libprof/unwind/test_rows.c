@@ -66,7 +66,9 @@ static void expect_stop(uint64_t vaddr, enum mp_row_stop stop)
 	ck_assert_uint_eq(rule->flags, 0);
 }
 
-START_TEST(rows_follow_a_prologue_and_end_with_the_function)
+FIXTURE(setup, teardown);
+
+TEST(rows_follow_a_prologue_and_end_with_the_function)
 {
 	/* push rbp; mov rsp, rbp; ...; leave */
 	FRAMES_FDE(&frames, 0x1000, 0x40, 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x60, 0x0c, 7, 8);
@@ -85,9 +87,8 @@ START_TEST(rows_follow_a_prologue_and_end_with_the_function)
 	expect_stop(0x1040, MP_ROW_STOP_NO_ROW);
 	expect_stop(0x1000 + (UINT64_C(1) << 32), MP_ROW_STOP_NO_ROW);
 }
-END_TEST
 
-START_TEST(rows_of_equal_rules_are_merged)
+TEST(rows_of_equal_rules_are_merged)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
 	FRAMES_FDE(&frames, 0x1010, 0x10, 0x42, 0x83, 2, 0x44, 0x8c, 3); /* rbx, r12 saved */
@@ -96,7 +97,6 @@ START_TEST(rows_of_equal_rules_are_merged)
 	ck_assert_uint_eq(rows.nr_rows, 4);
 	expect_cfa(0x101f, MP_ROW_REGISTER, RSP, 8, 0);
 }
-END_TEST
 
 static void expect_entry(uint64_t vaddr, uint64_t start)
 {
@@ -107,7 +107,7 @@ static void expect_entry(uint64_t vaddr, uint64_t start)
 		      (unsigned long)found);
 }
 
-START_TEST(rows_know_where_each_function_begins)
+TEST(rows_know_where_each_function_begins)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
 	FRAMES_FDE(&frames, 0x1010, 0x10, 0);
@@ -126,9 +126,8 @@ START_TEST(rows_know_where_each_function_begins)
 	expect_entry(0x31045, 0);
 	expect_entry(0x31050, 0);
 }
-END_TEST
 
-START_TEST(rows_are_sorted_and_cross_pages)
+TEST(rows_are_sorted_and_cross_pages)
 {
 	FRAMES_FDE(&frames, 0x38000, 0x20000, 0x42, 0x0e, 16);
 	FRAMES_FDE(&frames, 0x10008, 8, 0);
@@ -142,9 +141,8 @@ START_TEST(rows_are_sorted_and_cross_pages)
 	expect_cfa(0x57fff, MP_ROW_REGISTER, RSP, 16, 0);
 	expect_stop(0x58000, MP_ROW_STOP_NO_ROW);
 }
-END_TEST
 
-START_TEST(rows_know_the_expressions_of_compilers)
+TEST(rows_know_the_expressions_of_compilers)
 {
 	/* a PLT entry; a realigned frame (rbp - 8, deref); OpenSSL's (rsp + 24, deref, + 8) */
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33,
@@ -162,7 +160,6 @@ START_TEST(rows_know_the_expressions_of_compilers)
 	expect_cfa(0x1030, MP_ROW_REGISTER, R10, 0, 0);
 	expect_cfa(0x1040, MP_ROW_REGISTER, RBX, 24, 0);
 }
-END_TEST
 
 /* ---- code that changes to another stack ----------------------------------------------------- */
 
@@ -208,7 +205,7 @@ static const struct {
 	{"xchg %rsp, %rbx", {0x48, 0x87, 0xe3}, 3},
 };
 
-START_TEST(rows_stop_behind_a_change_of_stacks_that_no_program_tells)
+TEST_EACH(rows_stop_behind_a_change_of_stacks_that_no_program_tells, sizeof(changes) / sizeof(changes[0]))
 {
 	uint8_t code[0x20], nr = changes[_i].nr;
 
@@ -223,9 +220,8 @@ START_TEST(rows_stop_behind_a_change_of_stacks_that_no_program_tells)
 	expect_stop(0x1020, MP_ROW_STOP_NO_ROW);
 	expect_entry(0x101f, 0x1000);
 }
-END_TEST
 
-START_TEST(rows_go_on_where_the_program_tells_of_the_change)
+TEST_EACH(rows_go_on_where_the_program_tells_of_the_change, sizeof(changes) / sizeof(changes[0]))
 {
 	uint8_t code[0x20], nr = changes[_i].nr;
 	const uint8_t program[] = {0x40 + 4 + nr, 0x0e, 48}; /* advance; CFA = rsp + 48 */
@@ -237,7 +233,6 @@ START_TEST(rows_go_on_where_the_program_tells_of_the_change)
 	expect_cfa(0x1004u + nr, MP_ROW_REGISTER, RSP, 48, 0);
 	expect_cfa(0x101f, MP_ROW_REGISTER, RSP, 48, 0);
 }
-END_TEST
 
 static const struct {
 	const char *name;
@@ -252,7 +247,7 @@ static const struct {
 	{"in an operand", {0x48, 0xb8, 0x48, 0x8b, 0x26, 0x48, 0x89, 0xfc, 0x90, 0x90, 0x90}},
 };
 
-START_TEST(rows_are_not_stopped_by_other_instructions)
+TEST_EACH(rows_are_not_stopped_by_other_instructions, sizeof(others) / sizeof(others[0]))
 {
 	uint8_t code[0x20];
 
@@ -264,9 +259,8 @@ START_TEST(rows_are_not_stopped_by_other_instructions)
 	compile_code(code, sizeof(code), (const uint8_t[]){0}, 1);
 	expect_cfa(0x101f, MP_ROW_REGISTER, RSP, 8, 0);
 }
-END_TEST
 
-START_TEST(rows_by_rbp_do_not_care_about_rsp)
+TEST(rows_by_rbp_do_not_care_about_rsp)
 {
 	uint8_t code[0x20];
 
@@ -284,9 +278,8 @@ START_TEST(rows_by_rbp_do_not_care_about_rsp)
 	compile_code(code, sizeof(code), (const uint8_t[]){0}, 1);
 	expect_stop(0x101f, MP_ROW_STOP_STACK);
 }
-END_TEST
 
-START_TEST(rows_of_signal_frames_and_of_the_bottom_are_marked)
+TEST(rows_of_signal_frames_and_of_the_bottom_are_marked)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0x07, 16); /* rip is undefined */
 	frames_cie(&frames, true);
@@ -303,9 +296,8 @@ START_TEST(rows_of_signal_frames_and_of_the_bottom_are_marked)
 	ck_assert_int_eq(mp_rows_find(&rows, 0x1010)->ra_off, 168);
 	ck_assert_int_eq(mp_rows_find(&rows, 0x1010)->rbp_off, 120);
 }
-END_TEST
 
-START_TEST(rows_stop_where_nothing_sure_is_known)
+TEST(rows_stop_where_nothing_sure_is_known)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0x0f, 2, 0x31, 0x22);		       /* lit1 plus */
 	FRAMES_FDE(&frames, 0x1010, 0x10, 0x09, 16, 0);			       /* rip in rax */
@@ -325,9 +317,8 @@ START_TEST(rows_stop_where_nothing_sure_is_known)
 	expect_cfa(0x1060, MP_ROW_REGISTER, RSP, 8, 0);
 	ck_assert_uint_eq(mp_rows_find(&rows, 0x1060)->rbp, MP_ROW_UNKNOWN);
 }
-END_TEST
 
-START_TEST(rows_of_an_inner_fde_end_the_outer_one)
+TEST(rows_of_an_inner_fde_end_the_outer_one)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x40, 0x60, 0x0e, 32);
 	FRAMES_FDE(&frames, 0x1010, 0x10, 0x0e, 16);
@@ -336,7 +327,6 @@ START_TEST(rows_of_an_inner_fde_end_the_outer_one)
 	expect_cfa(0x1010, MP_ROW_REGISTER, RSP, 16, 0);
 	expect_stop(0x1020, MP_ROW_STOP_NO_ROW);
 }
-END_TEST
 
 static void expect_bottom(uint64_t vaddr)
 {
@@ -347,7 +337,7 @@ static void expect_bottom(uint64_t vaddr)
 }
 
 /* The dynamic linker's first instructions have no FDE. */
-START_TEST(rows_end_the_stack_at_a_start_without_fde)
+TEST(rows_end_the_stack_at_a_start_without_fde)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
 	FRAMES_FDE(&frames, 0x1050, 0x10, 0);
@@ -359,10 +349,9 @@ START_TEST(rows_end_the_stack_at_a_start_without_fde)
 	expect_cfa(0x1050, MP_ROW_REGISTER, RSP, 8, 0);
 	expect_stop(0x1060, MP_ROW_STOP_NO_ROW);
 }
-END_TEST
 
 /* What follows the start at some distance is other code. */
-START_TEST(rows_believe_in_a_start_for_some_bytes_only)
+TEST(rows_believe_in_a_start_for_some_bytes_only)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
 	start = 0x1010;
@@ -371,9 +360,8 @@ START_TEST(rows_believe_in_a_start_for_some_bytes_only)
 	expect_bottom(0x108f);
 	expect_stop(0x1090, MP_ROW_STOP_NO_ROW);
 }
-END_TEST
 
-START_TEST(rows_of_an_fde_hold_against_the_start)
+TEST_EACH(rows_of_an_fde_hold_against_the_start, 2)
 {
 	FRAMES_FDE(&frames, 0x1000, 0x10, 0);
 	start = _i ? 0x1008 : UINT64_MAX - 4;
@@ -381,17 +369,15 @@ START_TEST(rows_of_an_fde_hold_against_the_start)
 	expect_cfa(0x1008, MP_ROW_REGISTER, RSP, 8, 0);
 	expect_stop(0x1010, MP_ROW_STOP_NO_ROW);
 }
-END_TEST
 
-START_TEST(rows_without_any_fde_are_an_empty_table)
+TEST(rows_without_any_fde_are_an_empty_table)
 {
 	compile();
 	ck_assert_uint_eq(rows.nr_rows, 0);
 	expect_stop(0x1000, MP_ROW_STOP_NO_ROW);
 }
-END_TEST
 
-START_TEST(rows_refuse_a_damaged_section_and_code_beyond_reach)
+TEST(rows_refuse_a_damaged_section_and_code_beyond_reach)
 {
 	struct mp_cursor cur;
 	struct mp_err err;
@@ -406,7 +392,6 @@ START_TEST(rows_refuse_a_damaged_section_and_code_beyond_reach)
 	cur.vaddr = UINT64_C(1) << 48;
 	ck_assert_int_eq(mp_rows_compile(&cur, true, start, NULL, &bytes, &size, &err), -EFBIG);
 }
-END_TEST
 
 /* ---- the reader ----------------------------------------------------------------------------- */
 
@@ -428,7 +413,7 @@ static void expect_refusal(size_t off, uint64_t value, size_t width)
 	ck_assert_int_eq(reopen(), 0);
 }
 
-START_TEST(rows_reader_refuses_what_the_compiler_does_not_write)
+TEST(rows_reader_refuses_what_the_compiler_does_not_write)
 {
 	size_t rule = sizeof(struct mp_rows_head) + MP_NR_ROW_STOP * sizeof(struct mp_row_rule);
 	size_t row, pages;
@@ -460,7 +445,6 @@ START_TEST(rows_reader_refuses_what_the_compiler_does_not_write)
 	ck_assert_int_eq(mp_rows_open("made", bytes, size - 8, &rows, NULL), -EBADMSG);
 	ck_assert_int_eq(mp_rows_open("made", bytes, 8, &rows, NULL), -EBADMSG);
 }
-END_TEST
 
 /* ---- real files ----------------------------------------------------------------------------- */
 
@@ -474,7 +458,7 @@ static const char *const files[] = {
 	"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
 };
 
-START_TEST(rows_of_real_files_are_what_libdw_reads)
+TEST_EACH(rows_of_real_files_are_what_libdw_reads, sizeof(files) / sizeof(files[0]))
 {
 	struct rows_comparison c;
 	struct mp_elf *elf;
@@ -490,9 +474,8 @@ START_TEST(rows_of_real_files_are_what_libdw_reads)
 	ck_assert_uint_lt(c.nr_stopped * 1000, c.nr_ranges);
 	mp_elf_close(elf);
 }
-END_TEST
 
-START_TEST(rows_comparison_sees_one_wrong_rule)
+TEST(rows_comparison_sees_one_wrong_rule)
 {
 	struct rows_comparison c;
 	struct mp_row_rule *rule;
@@ -512,40 +495,3 @@ START_TEST(rows_comparison_sees_one_wrong_rule)
 	ck_assert_uint_gt(c.nr_differ, 0);
 	mp_elf_close(elf);
 }
-END_TEST
-
-static Suite *rows_suite(void)
-{
-	Suite *suite = suite_create("rows");
-	TCase *tc = tcase_create("rows");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, rows_follow_a_prologue_and_end_with_the_function);
-	tcase_add_test(tc, rows_of_equal_rules_are_merged);
-	tcase_add_test(tc, rows_know_where_each_function_begins);
-	tcase_add_test(tc, rows_are_sorted_and_cross_pages);
-	tcase_add_test(tc, rows_know_the_expressions_of_compilers);
-	tcase_add_loop_test(tc, rows_stop_behind_a_change_of_stacks_that_no_program_tells, 0,
-			    sizeof(changes) / sizeof(changes[0]));
-	tcase_add_loop_test(tc, rows_go_on_where_the_program_tells_of_the_change, 0,
-			    sizeof(changes) / sizeof(changes[0]));
-	tcase_add_loop_test(tc, rows_are_not_stopped_by_other_instructions, 0,
-			    sizeof(others) / sizeof(others[0]));
-	tcase_add_test(tc, rows_by_rbp_do_not_care_about_rsp);
-	tcase_add_test(tc, rows_of_signal_frames_and_of_the_bottom_are_marked);
-	tcase_add_test(tc, rows_stop_where_nothing_sure_is_known);
-	tcase_add_test(tc, rows_of_an_inner_fde_end_the_outer_one);
-	tcase_add_test(tc, rows_end_the_stack_at_a_start_without_fde);
-	tcase_add_test(tc, rows_believe_in_a_start_for_some_bytes_only);
-	tcase_add_loop_test(tc, rows_of_an_fde_hold_against_the_start, 0, 2);
-	tcase_add_test(tc, rows_without_any_fde_are_an_empty_table);
-	tcase_add_test(tc, rows_refuse_a_damaged_section_and_code_beyond_reach);
-	tcase_add_test(tc, rows_reader_refuses_what_the_compiler_does_not_write);
-	tcase_add_loop_test(tc, rows_of_real_files_are_what_libdw_reads, 0,
-			    sizeof(files) / sizeof(files[0]));
-	tcase_add_test(tc, rows_comparison_sees_one_wrong_rule);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(rows_suite)

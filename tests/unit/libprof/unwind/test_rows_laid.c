@@ -3,9 +3,6 @@
  * test_rows_laid - rows that lie page by page are the rows of the table that they were made of: those of
  * made-up tables, and those of the machine's own files, which take half of the room; damaged tables.
  */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/unwind/rows_laid.h"
 #include "tests/support/rows_compare.h"
@@ -115,7 +112,9 @@ static uint32_t nr_wide(void)
 	return nr;
 }
 
-START_TEST(each_address_has_the_same_rule_and_the_same_function)
+FIXTURE(NULL, teardown);
+
+TEST(each_address_has_the_same_rule_and_the_same_function)
 {
 	static const uint32_t distances[] = {2, 5, 40, 300, 30000};
 	static const uint32_t numbers[] = {6, 127, 250, 299};
@@ -128,9 +127,8 @@ START_TEST(each_address_has_the_same_rule_and_the_same_function)
 		same_rows();
 	}
 }
-END_TEST
 
-START_TEST(pages_of_many_rules_or_few_rows_are_wide)
+TEST(pages_of_many_rules_or_few_rows_are_wide)
 {
 	make(1, 40, 127);
 	ck_assert_uint_eq(nr_wide(), 1); /* the one without rows */
@@ -141,9 +139,8 @@ START_TEST(pages_of_many_rules_or_few_rows_are_wide)
 	make(1, 30000, 20);
 	ck_assert_uint_eq(nr_wide(), NR_PAGES);
 }
-END_TEST
 
-START_TEST(rows_of_real_files_take_half_of_the_room)
+TEST_EACH(rows_of_real_files_take_half_of_the_room, 2)
 {
 	static const char *const files[] = {"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6"};
 	const char *path = files[_i];
@@ -164,13 +161,12 @@ START_TEST(rows_of_real_files_take_half_of_the_room)
 	free(table_bytes);
 	mp_elf_close(elf);
 }
-END_TEST
 
 /* Return: whether the table, cut to @length, is accepted. Looks rows up if it is. */
 static bool is_accepted(const uint8_t *from, size_t length)
 {
 	/* A copy, so that reading beyond the end is an error that tools see. */
-	uint8_t *copy = malloc(length + !length);
+	AUTO_FREE uint8_t *copy = malloc(length + !length);
 	struct mp_rows rows;
 	bool ok;
 
@@ -180,20 +176,18 @@ static bool is_accepted(const uint8_t *from, size_t length)
 	for (uint64_t at = 0; ok && at < NR_PAGES * MP_ROWS_PAGE; at += 611)
 		if (mp_rows_find(&rows, rows.base + at)->cfa >= MP_NR_ROW_CFA)
 			ck_abort_msg("a rule of no kind at %#lx", (unsigned long)at);
-	free(copy);
 	return ok;
 }
 
-START_TEST(a_table_that_was_cut_is_refused)
+TEST_EACH(a_table_that_was_cut_is_refused, 2)
 {
 	make(3, _i ? 100 : 1000, _i ? 127 : 299);
 	ck_assert(is_accepted(bytes, size));
 	for (size_t length = 0; length < size; length += length < 400 ? 1 : 997)
 		ck_assert(!is_accepted(bytes, length));
 }
-END_TEST
 
-START_TEST(a_damaged_table_is_refused_or_another_table)
+TEST_EACH(a_damaged_table_is_refused_or_another_table, 2)
 {
 	uint8_t *at;
 	uint32_t nr_accepted = 0, nr = 0;
@@ -225,9 +219,8 @@ START_TEST(a_damaged_table_is_refused_or_another_table)
 		*at ^= 1;
 	}
 }
-END_TEST
 
-START_TEST(a_flat_table_is_not_a_laid_one)
+TEST(a_flat_table_is_not_a_laid_one)
 {
 	struct mp_rows rows;
 
@@ -235,23 +228,3 @@ START_TEST(a_flat_table_is_not_a_laid_one)
 	ck_assert_int_eq(mp_rows_laid_open("flat", table, flat_size, &rows, NULL), -EBADMSG);
 	ck_assert_int_eq(mp_rows_open("laid", bytes, size, &rows, NULL), -EBADMSG);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("rows_laid");
-	TCase *tc = tcase_create("rows_laid");
-
-	tcase_add_checked_fixture(tc, NULL, teardown);
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, each_address_has_the_same_rule_and_the_same_function);
-	tcase_add_test(tc, pages_of_many_rules_or_few_rows_are_wide);
-	tcase_add_loop_test(tc, rows_of_real_files_take_half_of_the_room, 0, 2);
-	tcase_add_loop_test(tc, a_table_that_was_cut_is_refused, 0, 2);
-	tcase_add_loop_test(tc, a_damaged_table_is_refused_or_another_table, 0, 2);
-	tcase_add_test(tc, a_flat_table_is_not_a_laid_one);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

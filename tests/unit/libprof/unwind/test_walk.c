@@ -3,7 +3,6 @@
  * test_walk - walks over invented stacks: each function of an invented module has a rule of one
  * kind, and the test lays out the words that its frame would have.
  */
-#include <string.h>
 
 #include "libprof/unwind/rows_compile.h"
 #include "libprof/unwind/walk.h"
@@ -112,7 +111,9 @@ static void expect(enum mp_walk_stop stop, size_t nr)
 	ck_assert_uint_eq(result.nr, nr);
 }
 
-START_TEST(walk_goes_through_frames_of_each_kind_to_the_bottom)
+FIXTURE(setup, teardown);
+
+TEST(walk_goes_through_frames_of_each_kind_to_the_bottom)
 {
 	start.ip = BIAS + LEAF + 4;
 	stack[0] = BIAS + SAVES + 4;
@@ -127,10 +128,9 @@ START_TEST(walk_goes_through_frames_of_each_kind_to_the_bottom)
 	ck_assert_uint_eq(ips[2], BIAS + BOTTOM + 4);
 	ck_assert_uint_eq(result.nr_by_rbp, 0);
 }
-END_TEST
 
 /* SAVES ends with a call that does not return: the return address is LEAF's or PLT's start. */
-START_TEST(walk_takes_the_row_of_the_call_not_of_what_follows)
+TEST(walk_takes_the_row_of_the_call_not_of_what_follows)
 {
 	start.ip = BIAS + LEAF;
 	stack[0] = BIAS + PLT;
@@ -139,10 +139,9 @@ START_TEST(walk_takes_the_row_of_the_call_not_of_what_follows)
 	expect(MP_WALK_BOTTOM, 2);
 	ck_assert_uint_eq(ips[1], BIAS + BOTTOM + 1);
 }
-END_TEST
 
 /* Above a signal frame, LEAF was about to run its first instruction. */
-START_TEST(walk_takes_the_row_itself_above_a_signal_frame)
+TEST(walk_takes_the_row_itself_above_a_signal_frame)
 {
 	start.ip = BIAS + LEAF;
 	stack[0] = BIAS + SIGNAL + 1;
@@ -154,9 +153,8 @@ START_TEST(walk_takes_the_row_itself_above_a_signal_frame)
 	expect(MP_WALK_BOTTOM, 3);
 	ck_assert_uint_eq(ips[1], BIAS + LEAF);
 }
-END_TEST
 
-START_TEST(walk_follows_one_change_of_stack_but_not_a_second)
+TEST(walk_follows_one_change_of_stack_but_not_a_second)
 {
 	/* A handler on the higher stack interrupted code on the lower one, at its word 8. */
 	start.ip = BIAS + LEAF;
@@ -173,9 +171,8 @@ START_TEST(walk_follows_one_change_of_stack_but_not_a_second)
 	walk(8);
 	expect(MP_WALK_ORDER, 3);
 }
-END_TEST
 
-START_TEST(walk_knows_both_halves_of_a_plt_entry)
+TEST(walk_knows_both_halves_of_a_plt_entry)
 {
 	start.ip = BIAS + PLT + 6;
 	stack[0] = BIAS + BOTTOM + 1;
@@ -188,9 +185,8 @@ START_TEST(walk_knows_both_halves_of_a_plt_entry)
 	expect(MP_WALK_BOTTOM, 1);
 	ck_assert_uint_eq(ips[0], BIAS + BOTTOM + 1);
 }
-END_TEST
 
-START_TEST(walk_uses_plausible_frame_pointers_of_code_without_rows)
+TEST(walk_uses_plausible_frame_pointers_of_code_without_rows)
 {
 	start.ip = JIT + 0x100;
 	start.regs[MP_WALK_RBP] = STACK + 4 * 8;
@@ -206,13 +202,12 @@ START_TEST(walk_uses_plausible_frame_pointers_of_code_without_rows)
 	walk(8);
 	expect(MP_WALK_NO_ROWS, 1);
 }
-END_TEST
 
 /*
  * A function without rows that has not yet set rbp, or does not use it: rbp is that of its caller,
  * JIT + 0x200, whose own return address would be taken for the function's.
  */
-START_TEST(walk_does_not_skip_the_caller_of_a_leaf_without_rows)
+TEST_EACH(walk_does_not_skip_the_caller_of_a_leaf_without_rows, 4)
 {
 	start.ip = JIT + 0x100;
 	start.regs[MP_WALK_RBP] = STACK + 4 * 8;
@@ -232,10 +227,9 @@ START_TEST(walk_does_not_skip_the_caller_of_a_leaf_without_rows)
 	walk(8);
 	expect(MP_WALK_NO_ROWS, 0);
 }
-END_TEST
 
 /* The same above a frame with rows: its caller is JIT code that has no frame pointer. */
-START_TEST(walk_does_not_skip_callers_in_the_middle)
+TEST(walk_does_not_skip_callers_in_the_middle)
 {
 	start.ip = BIAS + LEAF;
 	start.regs[MP_WALK_RBP] = STACK + 6 * 8;
@@ -248,9 +242,8 @@ START_TEST(walk_does_not_skip_callers_in_the_middle)
 	walk(8);
 	expect(MP_WALK_BOTTOM, 2);
 }
-END_TEST
 
-START_TEST(walk_does_not_believe_other_values_of_rbp)
+TEST_EACH(walk_does_not_believe_other_values_of_rbp, 6)
 {
 	static const uint64_t garbage[] = {0, 42, STACK - 16, STACK + 33, STACK + (9 << 20), ~0ull};
 
@@ -261,9 +254,8 @@ START_TEST(walk_does_not_believe_other_values_of_rbp)
 	walk(8);
 	expect(MP_WALK_NO_ROWS, 0);
 }
-END_TEST
 
-START_TEST(walk_keeps_rbp_only_while_it_is_known)
+TEST(walk_keeps_rbp_only_while_it_is_known)
 {
 	start.ip = BIAS + LOSES;
 	start.regs[MP_WALK_RBP] = STACK + 4 * 8;
@@ -275,9 +267,8 @@ START_TEST(walk_keeps_rbp_only_while_it_is_known)
 	walk(8);
 	expect(MP_WALK_BOTTOM, 2);
 }
-END_TEST
 
-START_TEST(walk_uses_other_registers_only_in_the_innermost_frame)
+TEST(walk_uses_other_registers_only_in_the_innermost_frame)
 {
 	start.ip = BIAS + BY_RBX;
 	start.regs[3] = STACK + 8;
@@ -289,9 +280,8 @@ START_TEST(walk_uses_other_registers_only_in_the_innermost_frame)
 	walk(8);
 	expect(MP_WALK_REGISTER, 1);
 }
-END_TEST
 
-START_TEST(walk_says_why_it_ends)
+TEST(walk_says_why_it_ends)
 {
 	start.ip = BIAS + LEAF;
 	stack[0] = BIAS + GAP + 4;
@@ -323,9 +313,8 @@ START_TEST(walk_says_why_it_ends)
 	walk(8);
 	expect(MP_WALK_UNMAPPED, 0);
 }
-END_TEST
 
-START_TEST(walk_of_endless_recursion_ends_with_the_room)
+TEST(walk_of_endless_recursion_ends_with_the_room)
 {
 	start.ip = BIAS + LEAF;
 	for (size_t i = 0; i < sizeof(stack) / sizeof(stack[0]); i++)
@@ -335,29 +324,3 @@ START_TEST(walk_of_endless_recursion_ends_with_the_room)
 	walk(0);
 	expect(MP_WALK_DEPTH, 0);
 }
-END_TEST
-
-static Suite *walk_suite(void)
-{
-	Suite *suite = suite_create("walk");
-	TCase *tc = tcase_create("walk");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, walk_goes_through_frames_of_each_kind_to_the_bottom);
-	tcase_add_test(tc, walk_takes_the_row_of_the_call_not_of_what_follows);
-	tcase_add_test(tc, walk_takes_the_row_itself_above_a_signal_frame);
-	tcase_add_test(tc, walk_follows_one_change_of_stack_but_not_a_second);
-	tcase_add_test(tc, walk_knows_both_halves_of_a_plt_entry);
-	tcase_add_test(tc, walk_uses_plausible_frame_pointers_of_code_without_rows);
-	tcase_add_loop_test(tc, walk_does_not_skip_the_caller_of_a_leaf_without_rows, 0, 4);
-	tcase_add_test(tc, walk_does_not_skip_callers_in_the_middle);
-	tcase_add_loop_test(tc, walk_does_not_believe_other_values_of_rbp, 0, 6);
-	tcase_add_test(tc, walk_keeps_rbp_only_while_it_is_known);
-	tcase_add_test(tc, walk_uses_other_registers_only_in_the_innermost_frame);
-	tcase_add_test(tc, walk_says_why_it_ends);
-	tcase_add_test(tc, walk_of_endless_recursion_ends_with_the_room);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(walk_suite)

@@ -6,12 +6,8 @@
  * The child is this program: it goes into the case, and stops itself at its deepest place.
  */
 #include <alloca.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -19,7 +15,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "libprof/base/sanitized.h"
 #include "tests/support/process/process_walk.h"
@@ -254,7 +249,7 @@ static const struct {
 	{"a callback of libc", case_sort, 6},	  {"rbp as garbage", case_garbage_rbp, 5},
 };
 
-START_TEST(walk_is_complete_and_exact)
+TEST_EACH(walk_is_complete_and_exact, sizeof(cases) / sizeof(cases[0]))
 {
 	compare(cases[_i].run, 0);
 	ck_assert_msg(!c.is_wrong, "%s: frame %zu differs", cases[_i].name, c.nr_same);
@@ -262,9 +257,8 @@ START_TEST(walk_is_complete_and_exact)
 		      cases[_i].name, c.result.nr, mp_walk_stop_name(c.result.stop), c.nr_theirs);
 	ck_assert_uint_ge(c.result.nr, cases[_i].least);
 }
-END_TEST
 
-START_TEST(walk_of_a_copy_ends_where_the_copy_ends)
+TEST(walk_of_a_copy_ends_where_the_copy_ends)
 {
 	compare(case_recursion, 4096);
 	ck_assert(!c.is_wrong);
@@ -275,10 +269,9 @@ START_TEST(walk_of_a_copy_ends_where_the_copy_ends)
 	ck_assert(!c.is_wrong);
 	ck_assert_int_eq(c.result.stop, MP_WALK_COPY);
 }
-END_TEST
 
 /* makecontext() lets a coroutine return to the start of a function, before which nothing lies. */
-START_TEST(walk_of_a_coroutine_ends_at_its_start)
+TEST(walk_of_a_coroutine_ends_at_its_start)
 {
 	compare(case_swapcontext, 0);
 	ck_assert(!c.is_wrong);
@@ -286,23 +279,20 @@ START_TEST(walk_of_a_coroutine_ends_at_its_start)
 	ck_assert_uint_ge(c.result.nr, 5);
 	ck_assert_uint_eq(c.nr_theirs, c.result.nr);
 }
-END_TEST
 
-START_TEST(walk_goes_through_made_code_with_a_frame_pointer)
+TEST(walk_goes_through_made_code_with_a_frame_pointer)
 {
 	compare(case_jit, 0);
 	ck_assert_uint_eq(c.result.nr_by_rbp, 1);
 	ck_assert_int_eq(c.result.stop, MP_WALK_BOTTOM);
 }
-END_TEST
 
-START_TEST(walk_stops_at_made_code_without_a_frame_pointer)
+TEST(walk_stops_at_made_code_without_a_frame_pointer)
 {
 	compare(case_jit_without_rbp, 0);
 	ck_assert_int_eq(c.result.stop, MP_WALK_NO_ROWS);
 	ck_assert_uint_ge(c.nr_same, 2);
 }
-END_TEST
 
 static void *wait_for_end(void *arg)
 {
@@ -319,12 +309,11 @@ static void case_thread(void)
 	thread(NULL);
 }
 
-START_TEST(walk_of_the_first_of_two_threads_is_exact)
+TEST(walk_of_the_first_of_two_threads_is_exact)
 {
 	compare(case_thread, 0);
 	ck_assert(c.is_perfect);
 }
-END_TEST
 
 /* Lets the child run one instruction. Return: the address of the next one. */
 static uint64_t step_child(void)
@@ -337,7 +326,7 @@ static uint64_t step_child(void)
 	return (uint64_t)ptrace(PTRACE_PEEKUSER, child, offsetof(struct user, regs.rip), NULL);
 }
 
-START_TEST(walk_out_of_the_vdso_is_exact_at_each_instruction)
+TEST(walk_out_of_the_vdso_is_exact_at_each_instruction)
 {
 	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
 	struct process_walk *pw;
@@ -362,23 +351,3 @@ START_TEST(walk_out_of_the_vdso_is_exact_at_each_instruction)
 	end_child();
 	ck_assert_uint_eq(nr, 100);
 }
-END_TEST
-
-static Suite *walk_process_suite(void)
-{
-	Suite *suite = suite_create("walk_process");
-	TCase *tc = tcase_create("walk_process");
-
-	tcase_add_loop_test(tc, walk_is_complete_and_exact, 0, sizeof(cases) / sizeof(cases[0]));
-	tcase_add_test(tc, walk_of_a_copy_ends_where_the_copy_ends);
-	tcase_add_test(tc, walk_of_a_coroutine_ends_at_its_start);
-	tcase_add_test(tc, walk_goes_through_made_code_with_a_frame_pointer);
-	tcase_add_test(tc, walk_stops_at_made_code_without_a_frame_pointer);
-	tcase_add_test(tc, walk_of_the_first_of_two_threads_is_exact);
-	tcase_add_test(tc, walk_out_of_the_vdso_is_exact_at_each_instruction);
-	tcase_set_timeout(tc, 60);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(walk_process_suite)

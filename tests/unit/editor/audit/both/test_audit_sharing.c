@@ -13,6 +13,7 @@
 #include "editor/audit/both/audit_sharing.h"
 #include "editor/audit/run/audit_child.h"
 #include "libprof/base/clock.h"
+#define SUITE_OWN_MAIN
 #include "tests/unit/suite.h"
 
 static char scratch[] = "/tmp/sharing-test.XXXXXX";
@@ -74,14 +75,15 @@ static void prepare(const char *script)
 	ck_assert_int_eq(system(script), 0);
 }
 
-START_TEST(a_pipeline_that_only_prints_may_run_twice)
+FIXTURE(setup, teardown);
+
+TEST(a_pipeline_that_only_prints_may_run_twice)
 {
 	ck_assert_str_eq(watch("ls / | sort | tail -n 3; echo done >&2; (exit 3)"), "");
 	ck_assert_str_eq(watch("echo x >/dev/null; cat </etc/passwd; exec sort /etc/group"), "");
 }
-END_TEST
 
-START_TEST(a_file_that_is_written_is_named)
+TEST(a_file_that_is_written_is_named)
 {
 	ck_assert_str_eq(watch("echo a >made"), changes("made"));
 	ck_assert_str_eq(watch("echo a >>made"), changes("made"));
@@ -90,9 +92,8 @@ START_TEST(a_file_that_is_written_is_named)
 	unlink("/tmp/sharing-file");
 	ck_assert_str_eq(watch("truncate -s 5 made"), changes("made"));
 }
-END_TEST
 
-START_TEST(changed_names_are_changes)
+TEST(changed_names_are_changes)
 {
 	static const char *const scripts[] = {"rm old",	     "mv old new",    "ln old new",
 					      "ln -s a new", "chmod 600 old", "rmdir there",
@@ -107,26 +108,23 @@ START_TEST(changed_names_are_changes)
 			      why);
 	}
 }
-END_TEST
 
-START_TEST(files_of_the_run_itself_are_no_changes)
+TEST(files_of_the_run_itself_are_no_changes)
 {
 	ck_assert_str_eq(watch("t=$(mktemp) && echo a >$t && chmod 644 $t && rm $t"), "");
 	ck_assert_str_eq(watch("d=$(mktemp -d) && echo a >$d/a && mv $d/a $d/b && rm -r $d"), "");
 	/* Debian's sort writes temporary files when the input exceeds its buffer. */
 	ck_assert_str_eq(watch("seq 100000 | sort --parallel=1 -S 64K"), "");
 }
-END_TEST
 
-START_TEST(calls_that_fail_without_the_file_change_nothing)
+TEST(calls_that_fail_without_the_file_change_nothing)
 {
 	ck_assert_str_eq(watch("rm -f none; rmdir none 2>/dev/null; chmod 600 none 2>/dev/null; "
 			       "perl -e 'unlink \"none\"; rename \"none\", \"new\"'"),
 			 "");
 }
-END_TEST
 
-START_TEST(a_directory_that_was_there_is_not_the_runs_own)
+TEST(a_directory_that_was_there_is_not_the_runs_own)
 {
 	prepare("mkdir there");
 	ck_assert_str_eq(watch("mkdir there 2>/dev/null; echo a >there/file"),
@@ -136,33 +134,29 @@ START_TEST(a_directory_that_was_there_is_not_the_runs_own)
 	/* noclobber opens with O_EXCL, which fails here. */
 	ck_assert_str_eq(watch("set -C; (echo $$ >lock) 2>/dev/null; rm -f lock"), changes("lock"));
 }
-END_TEST
 
-START_TEST(sockets_are_named)
+TEST(sockets_are_named)
 {
 	ck_assert_str_eq(watch("echo a >/dev/tcp/127.0.0.1/9"), "it talks to a server");
 }
-END_TEST
 
-START_TEST(a_run_that_does_not_end_cannot_be_watched)
+TEST(a_run_that_does_not_end_cannot_be_watched)
 {
 	char *argv[] = {"sleep", "1000", NULL};
 
 	ck_assert_str_eq(watch_for("/bin/sleep", argv, ME_NS_PER_SEC / 5),
 			 "its system calls cannot be watched");
 }
-END_TEST
 
-START_TEST(a_process_left_behind_is_killed)
+TEST(a_process_left_behind_is_killed)
 {
 	uint64_t start = mp_now_ns();
 
 	ck_assert_str_eq(watch("sleep 1000 & echo done"), "");
 	ck_assert_uint_lt(mp_now_ns() - start, 100 * ME_NS_PER_SEC);
 }
-END_TEST
 
-START_TEST(signals_reach_the_run)
+TEST(signals_reach_the_run)
 {
 	/* The file is written only if the handler runs. */
 	ck_assert_str_eq(watch("trap 'echo a >handled' USR1; kill -USR1 $$"), changes("handled"));
@@ -170,44 +164,19 @@ START_TEST(signals_reach_the_run)
 	ck_assert_str_eq(watch("sh -c 'kill -STOP $$; echo on' & sleep 0.2; kill -CONT $!; wait"),
 			 "");
 }
-END_TEST
 
-START_TEST(a_program_that_is_missing_cannot_be_watched)
+TEST(a_program_that_is_missing_cannot_be_watched)
 {
 	char *argv[] = {"none", NULL};
 
 	ck_assert_str_eq(watch_for("/none", argv, 0), "its system calls cannot be watched");
 }
-END_TEST
 
-START_TEST(threads_are_named)
+TEST(threads_are_named)
 {
 	char *argv[] = {"test_audit_sharing", "--thread", NULL};
 
 	ck_assert_str_eq(watch_for("/proc/self/exe", argv, 0), "it has several threads");
-}
-END_TEST
-
-static Suite *sharing_suite(void)
-{
-	Suite *suite = suite_create("audit_sharing");
-	TCase *tc = tcase_create("sharing");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, a_pipeline_that_only_prints_may_run_twice);
-	tcase_add_test(tc, a_file_that_is_written_is_named);
-	tcase_add_test(tc, changed_names_are_changes);
-	tcase_add_test(tc, files_of_the_run_itself_are_no_changes);
-	tcase_add_test(tc, calls_that_fail_without_the_file_change_nothing);
-	tcase_add_test(tc, a_directory_that_was_there_is_not_the_runs_own);
-	tcase_add_test(tc, sockets_are_named);
-	tcase_add_test(tc, a_run_that_does_not_end_cannot_be_watched);
-	tcase_add_test(tc, a_process_left_behind_is_killed);
-	tcase_add_test(tc, signals_reach_the_run);
-	tcase_add_test(tc, a_program_that_is_missing_cannot_be_watched);
-	tcase_add_test(tc, threads_are_named);
-	suite_add_tcase(suite, tc);
-	return suite;
 }
 
 static void *idle(void *arg)
@@ -223,5 +192,5 @@ int main(int argc, char **argv)
 	(void)argv;
 	if (argc > 1)
 		return pthread_create(&thread, NULL, idle, NULL) || pthread_join(thread, NULL);
-	return morph_suite_run(sharing_suite);
+	return morph_suite_run();
 }

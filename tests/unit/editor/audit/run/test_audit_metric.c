@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_audit_metric - numbers in outputs, their units, and the ratio of two values. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "editor/audit/run/audit_metric.h"
 #include "editor/audit/run/audit_run.h"
@@ -11,20 +8,19 @@
 
 static int number_in(const char *text, const char *output, size_t size, double *number)
 {
-	struct me_pattern pattern;
+	AUTO(me_pattern_fini) struct me_pattern pattern = {0};
 	struct mp_err err = {""};
 	int ret;
 
 	ck_assert_msg(!me_pattern_parse(&pattern, text, &err), "%s", err.msg);
 	ret = me_pattern_number(&pattern, output, size, number, &err);
 	ck_assert_int_eq(!ret, !err.msg[0]);
-	me_pattern_fini(&pattern);
 	return ret;
 }
 
 #define NUMBER(text, output) number_in(text, output, sizeof(output) - 1, &number)
 
-START_TEST(pattern_takes_the_first_group_of_the_first_match)
+TEST(pattern_takes_the_first_group_of_the_first_match)
 {
 	double number;
 
@@ -40,9 +36,8 @@ START_TEST(pattern_takes_the_first_group_of_the_first_match)
 	ck_assert_int_eq(number_in("/x([0-9]*)/", "x123456", 4, &number), 0);
 	ck_assert(number == 123);
 }
-END_TEST
 
-START_TEST(pattern_refuses_what_is_no_positive_number)
+TEST(pattern_refuses_what_is_no_positive_number)
 {
 	static const char *const bad[] = {"0",	    "-1",    "-0", "nan",    "inf",	"0x1",
 					  "1,000",  "1 ",    "",   "1e-101", "1e101",	"1e400",
@@ -59,28 +54,23 @@ START_TEST(pattern_refuses_what_is_no_positive_number)
 	ck_assert_int_eq(number_in("/x(.)/", NULL, 0, &number), -ENOENT);
 	ck_assert_int_eq(NUMBER("/x(y)?/", "x"), -ENOENT);
 }
-END_TEST
 
-START_TEST(pattern_of_another_form_is_refused)
+TEST(pattern_of_another_form_is_refused)
 {
 	static const char *const bad[] = {
 		"",    "/",	 "//",		"(.)",	    "/(.)",    "(.)/",	   "/a/",
 		"/(/", "/(.)/i", "stdin:/(.)/", "/a\n(.)/", "stderr:", "stderr:/", "/[(.)/"};
-	struct me_pattern pattern;
-	struct mp_err err;
+	AUTO(me_pattern_fini) struct me_pattern pattern = {0};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_msg(me_pattern_parse(&pattern, bad[i], &err) == -EINVAL, "%s", bad[i]);
 	ck_assert_int_eq(me_pattern_parse(&pattern, "stderr:/(.)/", &err), 0);
 	ck_assert(pattern.from_stderr);
-	me_pattern_fini(&pattern);
 }
-END_TEST
 
-START_TEST(metric_ratio_is_above_zero_if_b_is_better)
+TEST(metric_ratio_is_above_zero_if_b_is_better)
 {
 	struct me_metric time = {.kind = ME_METRIC_WALL}, rate = {0}, cost = {0};
-	struct mp_err err;
 
 	ck_assert_int_eq(me_metric_parse(&rate, "/(.)/", &err), 0);
 	ck_assert_int_eq(me_metric_parse(&cost, "/(.)/", &err), 0);
@@ -94,13 +84,11 @@ START_TEST(metric_ratio_is_above_zero_if_b_is_better)
 	me_metric_fini(&rate);
 	me_metric_fini(&cost);
 }
-END_TEST
 
-START_TEST(metric_value_is_per_request)
+TEST(metric_value_is_per_request)
 {
-	struct me_metric metric = {.kind = ME_METRIC_CPU};
+	AUTO(me_metric_fini) struct me_metric metric = {.kind = ME_METRIC_CPU};
 	struct me_run run = {.cpu_ns = 3000, .numbers = {[ME_RUN_REQUESTS] = 4}};
-	struct mp_err err = {""};
 	double value;
 
 	ck_assert_str_eq(me_metric_unit(&metric), "ns");
@@ -118,23 +106,4 @@ START_TEST(metric_value_is_per_request)
 	strcpy(run.no_number, "why");
 	ck_assert_int_eq(me_metric_value(&metric, &run, &value, &err), -EINVAL);
 	ck_assert_str_eq(err.msg, "why");
-	me_metric_fini(&metric);
 }
-END_TEST
-
-static Suite *audit_metric_suite(void)
-{
-	Suite *suite = suite_create("audit_metric");
-	TCase *pattern = tcase_create("pattern"), *metric = tcase_create("metric");
-
-	tcase_add_test(pattern, pattern_takes_the_first_group_of_the_first_match);
-	tcase_add_test(pattern, pattern_refuses_what_is_no_positive_number);
-	tcase_add_test(pattern, pattern_of_another_form_is_refused);
-	suite_add_tcase(suite, pattern);
-	tcase_add_test(metric, metric_ratio_is_above_zero_if_b_is_better);
-	tcase_add_test(metric, metric_value_is_per_request);
-	suite_add_tcase(suite, metric);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(audit_metric_suite)

@@ -3,36 +3,21 @@
  * test_audit_run - one measured run and its directory: a program's results must be recorded
  * exactly, and nothing may be left behind.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "editor/audit/run/audit_run.h"
 #include "editor/audit/run/audit_slot.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
-static char scratch[4096];
 static sigset_t no_signals;
 
 static void setup(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
 	sigemptyset(&no_signals);
-	snprintf(scratch, sizeof(scratch), "%s/audit-test.XXXXXX", tmp ? tmp : "/tmp");
-	ck_assert_ptr_nonnull(mkdtemp(scratch));
-}
-
-static void teardown(void)
-{
-	char command[sizeof(scratch) + 16];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", scratch);
-	ck_assert_int_eq(system(command), 0);
+	scratch_make();
 }
 
 static struct me_run_spec shell(const char *script)
@@ -47,7 +32,6 @@ static struct me_run_spec shell(const char *script)
 
 static struct me_run run_ok(const struct me_run_spec *spec)
 {
-	struct mp_err err = {""};
 	struct me_run run;
 
 	ck_assert_msg(!me_run(spec, &run, &err), "%s", err.msg);
@@ -66,7 +50,9 @@ static bool same(const struct me_run_output *a, const struct me_run_output *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-START_TEST(run_hashes_what_is_written)
+FIXTURE(setup, scratch_remove);
+
+TEST(run_hashes_what_is_written)
 {
 	struct me_run a = run_script("echo one; echo two"), b = run_script("printf 'one\\ntwo\\n'");
 	struct me_run c = run_script("echo one; echo tow");
@@ -76,17 +62,15 @@ START_TEST(run_hashes_what_is_written)
 	ck_assert(!same(&a.out, &c.out));
 	ck_assert_uint_eq(c.out.size_bytes, 8);
 }
-END_TEST
 
-START_TEST(run_reads_all_of_a_large_output)
+TEST(run_reads_all_of_a_large_output)
 {
 	struct me_run run = run_script("head -c 20000000 /dev/zero");
 
 	ck_assert_uint_eq(run.out.size_bytes, 20000000);
 }
-END_TEST
 
-START_TEST(run_tells_status_signal_and_last_stderr_line)
+TEST(run_tells_status_signal_and_last_stderr_line)
 {
 	struct me_run run = run_script("echo first >&2; echo why >&2; exit 3");
 
@@ -97,9 +81,8 @@ START_TEST(run_tells_status_signal_and_last_stderr_line)
 	ck_assert(WIFSIGNALED(run.status));
 	ck_assert_int_eq(WTERMSIG(run.status), SIGSEGV);
 }
-END_TEST
 
-START_TEST(run_measures_children_too)
+TEST(run_measures_children_too)
 {
 	/* The time of a child counts. */
 	struct me_run run = run_script("(i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done)");
@@ -108,9 +91,8 @@ START_TEST(run_measures_children_too)
 	ck_assert_uint_ge(run.cpu_ns, run.user_ns);
 	ck_assert_uint_gt(run.wall_ns, 0);
 }
-END_TEST
 
-START_TEST(run_ends_what_does_not_end)
+TEST(run_ends_what_does_not_end)
 {
 	struct me_run_spec spec = shell("echo started; sleep 1000");
 	struct me_run run;
@@ -124,18 +106,16 @@ START_TEST(run_ends_what_does_not_end)
 	}
 	ck_assert_uint_eq(run.out.size_bytes, 8);
 }
-END_TEST
 
-START_TEST(run_kills_what_is_left_behind)
+TEST(run_kills_what_is_left_behind)
 {
 	struct me_run run = run_script("sleep 1000 & echo $!; exit 0");
 
 	ck_assert_int_eq(run.status, 0);
 	ck_assert_uint_gt(run.out.size_bytes, 0);
 }
-END_TEST
 
-START_TEST(run_filters_the_output)
+TEST(run_filters_the_output)
 {
 	struct me_run_spec spec = shell("echo 12 apples");
 	struct me_run a, b;
@@ -149,9 +129,8 @@ START_TEST(run_filters_the_output)
 	ck_assert_uint_eq(a.out.size_bytes, 8);
 	ck_assert_int_eq(b.status, 0);
 }
-END_TEST
 
-START_TEST(run_goes_on_when_the_filter_ends_early)
+TEST(run_goes_on_when_the_filter_ends_early)
 {
 	/* More than a pipe holds, so that a closed pipe would kill the program. */
 	struct me_run_spec spec = shell("seq 200000; echo last >&2");
@@ -167,58 +146,51 @@ START_TEST(run_goes_on_when_the_filter_ends_early)
 	ck_assert_int_eq(run.status, 0);
 	ck_assert_uint_eq(run.out.size_bytes, 0);
 }
-END_TEST
 
-START_TEST(run_removes_files_only)
+TEST(run_removes_files_only)
 {
 	struct me_run_spec spec = shell("echo x");
-	char *files[] = {scratch, NULL};
-	struct mp_err err = {""};
+	char *files[] = {dir, NULL};
 	struct me_run run;
-	char path[sizeof(scratch) + 8];
+	char path[sizeof(dir) + 8];
 
 	spec.files = files;
 	ck_assert_int_lt(me_run(&spec, &run, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "not a regular file"));
-	snprintf(path, sizeof(path), "%s/fifo", scratch);
+	snprintf(path, sizeof(path), "%s/fifo", dir);
 	ck_assert_int_eq(mkfifo(path, 0600), 0);
 	files[0] = path;
 	ck_assert_int_lt(me_run(&spec, &run, &err), 0);
 	ck_assert_int_eq(access(path, F_OK), 0);
 }
-END_TEST
 
-START_TEST(run_refuses_a_filter_that_is_not_there)
+TEST(run_refuses_a_filter_that_is_not_there)
 {
 	struct me_run_spec spec = shell("echo x");
-	struct mp_err err = {""};
 	struct me_run run;
 
 	spec.filter = "/nonexistent/filter 2>/dev/null";
 	ck_assert_int_lt(me_run(&spec, &run, &err), 0);
 	ck_assert_ptr_nonnull(strstr(err.msg, "/nonexistent/filter"));
 }
-END_TEST
 
-START_TEST(run_says_what_cannot_be_executed)
+TEST(run_says_what_cannot_be_executed)
 {
 	struct me_run_spec spec = shell("");
-	struct mp_err err = {""};
 	struct me_run run;
 
 	spec.path = "/nonexistent/program";
 	ck_assert_int_eq(me_run(&spec, &run, &err), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(err.msg, "cannot be executed"));
 }
-END_TEST
 
-START_TEST(run_reads_stdin_from_the_file_each_time)
+TEST(run_reads_stdin_from_the_file_each_time)
 {
 	struct me_run_spec spec = shell("cat");
-	char path[sizeof(scratch) + 16];
+	char path[sizeof(dir) + 16];
 	int i, fd;
 
-	snprintf(path, sizeof(path), "%s/input", scratch);
+	snprintf(path, sizeof(path), "%s/input", dir);
 	fd = open(path, O_WRONLY | O_CREAT, 0600);
 	ck_assert_int_eq(write(fd, "hello", 5), 5);
 	close(fd);
@@ -228,16 +200,15 @@ START_TEST(run_reads_stdin_from_the_file_each_time)
 	spec.stdin_path = NULL;
 	ck_assert_uint_eq(run_ok(&spec).out.size_bytes, 0);
 }
-END_TEST
 
-START_TEST(run_compares_and_removes_files)
+TEST(run_compares_and_removes_files)
 {
-	char script[2 * sizeof(scratch)], path[sizeof(scratch) + 16];
+	char script[2 * sizeof(dir)], path[sizeof(dir) + 16];
 	char *files[] = {path, NULL};
 	struct me_run_spec spec;
 	struct me_run a, b, none;
 
-	snprintf(path, sizeof(path), "%s/made", scratch);
+	snprintf(path, sizeof(path), "%s/made", dir);
 	snprintf(script, sizeof(script), "echo one > '%s'", path);
 	spec = shell(script);
 	spec.files = files;
@@ -253,7 +224,6 @@ START_TEST(run_compares_and_removes_files)
 	/* an empty file differs from a missing one */
 	ck_assert(!same(&a.files, &none.files));
 }
-END_TEST
 
 static void cancel(int sig)
 {
@@ -261,11 +231,10 @@ static void cancel(int sig)
 	me_run_cancel();
 }
 
-START_TEST(run_can_be_cancelled)
+TEST(run_can_be_cancelled)
 {
 	struct me_run_spec spec = shell("kill -USR1 $PPID; sleep 1000");
 	struct sigaction action = {.sa_handler = cancel};
-	struct mp_err err = {""};
 	struct me_run run;
 	sigset_t block;
 
@@ -275,26 +244,24 @@ START_TEST(run_can_be_cancelled)
 	sigaction(SIGUSR1, &action, NULL);
 	ck_assert_int_eq(me_run(&spec, &run, &err), -ECANCELED);
 }
-END_TEST
 
 static void make_program(char *path, size_t size, const char *name, const char *text)
 {
 	int fd;
 
-	snprintf(path, size, "%s/%s", scratch, name);
+	snprintf(path, size, "%s/%s", dir, name);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0755);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
 }
 
-START_TEST(slot_holds_now_one_now_the_other_under_one_path)
+TEST(slot_holds_now_one_now_the_other_under_one_path)
 {
-	char a[sizeof(scratch) + 16], b[sizeof(scratch) + 16], first[PATH_MAX + 256];
+	char a[sizeof(dir) + 16], b[sizeof(dir) + 16], first[PATH_MAX + 256];
 	struct me_program pa, pb;
 	struct stat st1, st2;
 	struct me_slot slot;
-	struct mp_err err;
 	ino_t ino;
 	int fd;
 
@@ -302,7 +269,7 @@ START_TEST(slot_holds_now_one_now_the_other_under_one_path)
 	make_program(b, sizeof(b), "b", "#!/bin/sh\necho bb\n");
 	ck_assert_int_eq(me_program_open(&pa, a, &err), 0);
 	ck_assert_int_eq(me_program_open(&pb, b, &err), 0);
-	ck_assert_int_eq(me_slot_open(&slot, scratch, "prog", NULL, &err), 0);
+	ck_assert_int_eq(me_slot_open(&slot, dir, "prog", NULL, &err), 0);
 	ck_assert_int_eq(me_slot_put(&slot, &pa, &err), 0);
 	snprintf(first, sizeof(first), "%s", me_slot_path(&slot));
 	fd = open(first, O_RDONLY); /* keeps the inode number from being reused */
@@ -321,71 +288,33 @@ START_TEST(slot_holds_now_one_now_the_other_under_one_path)
 	me_program_close(&pa);
 	me_program_close(&pb);
 }
-END_TEST
 
-START_TEST(slot_refuses_a_program_that_changes)
+TEST(slot_refuses_a_program_that_changes)
 {
-	char a[sizeof(scratch) + 16];
-	struct me_program pa;
-	struct me_slot slot;
-	struct mp_err err = {""};
+	char a[sizeof(dir) + 16];
+	AUTO(me_program_close) struct me_program pa = {0};
+	AUTO(me_slot_close) struct me_slot slot = {0};
 	int fd;
 
 	make_program(a, sizeof(a), "a", "#!/bin/sh\n");
 	ck_assert_int_eq(me_program_open(&pa, a, &err), 0);
-	ck_assert_int_eq(me_slot_open(&slot, scratch, "prog", NULL, &err), 0);
+	ck_assert_int_eq(me_slot_open(&slot, dir, "prog", NULL, &err), 0);
 	ck_assert_int_eq(me_slot_put(&slot, &pa, &err), 0);
 	fd = open(a, O_WRONLY | O_APPEND);
 	ck_assert_int_eq(write(fd, "x", 1), 1);
 	close(fd);
 	ck_assert_int_eq(me_slot_put(&slot, &pa, &err), -EBUSY);
 	ck_assert_ptr_nonnull(strstr(err.msg, "changed"));
-	me_slot_close(&slot);
-	me_program_close(&pa);
 }
-END_TEST
 
-START_TEST(slot_refuses_what_is_no_program)
+TEST(slot_refuses_what_is_no_program)
 {
 	struct me_program program;
 	struct me_slot slot;
-	struct mp_err err;
 
 	ck_assert_int_eq(me_program_open(&program, "/nonexistent", &err), -ENOENT);
-	ck_assert_int_eq(me_program_open(&program, scratch, &err), -EINVAL);
+	ck_assert_int_eq(me_program_open(&program, dir, &err), -EINVAL);
 	ck_assert_int_eq(me_slot_open(&slot, "/nonexistent", "a", NULL, &err), -ENOENT);
-	ck_assert_int_eq(me_slot_open(&slot, scratch, "a/b", NULL, &err), -EINVAL);
-	ck_assert_int_eq(me_slot_open(&slot, scratch, "a", "/nonexistent", &err), -ENOENT);
+	ck_assert_int_eq(me_slot_open(&slot, dir, "a/b", NULL, &err), -EINVAL);
+	ck_assert_int_eq(me_slot_open(&slot, dir, "a", "/nonexistent", &err), -ENOENT);
 }
-END_TEST
-
-static Suite *audit_run_suite(void)
-{
-	Suite *suite = suite_create("audit_run");
-	TCase *run = tcase_create("run"), *slot = tcase_create("slot");
-
-	tcase_add_checked_fixture(run, setup, teardown);
-	tcase_add_test(run, run_hashes_what_is_written);
-	tcase_add_test(run, run_reads_all_of_a_large_output);
-	tcase_add_test(run, run_tells_status_signal_and_last_stderr_line);
-	tcase_add_test(run, run_measures_children_too);
-	tcase_add_test(run, run_ends_what_does_not_end);
-	tcase_add_test(run, run_kills_what_is_left_behind);
-	tcase_add_test(run, run_filters_the_output);
-	tcase_add_test(run, run_goes_on_when_the_filter_ends_early);
-	tcase_add_test(run, run_removes_files_only);
-	tcase_add_test(run, run_refuses_a_filter_that_is_not_there);
-	tcase_add_test(run, run_says_what_cannot_be_executed);
-	tcase_add_test(run, run_reads_stdin_from_the_file_each_time);
-	tcase_add_test(run, run_compares_and_removes_files);
-	tcase_add_test(run, run_can_be_cancelled);
-	suite_add_tcase(suite, run);
-	tcase_add_checked_fixture(slot, setup, teardown);
-	tcase_add_test(slot, slot_holds_now_one_now_the_other_under_one_path);
-	tcase_add_test(slot, slot_refuses_a_program_that_changes);
-	tcase_add_test(slot, slot_refuses_what_is_no_program);
-	suite_add_tcase(suite, slot);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(audit_run_suite)

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_audit_ready - the forms of --ready, and one question. */
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "editor/audit/run/audit_child.h"
 #include "editor/audit/server/audit_ready.h"
 #include "libprof/base/clock.h"
 #include "tests/unit/suite.h"
 
-START_TEST(ready_forms_are_checked)
+TEST(ready_forms_are_checked)
 {
 	static const char *const good[] = {"tcp:80",	  "tcp:localhost:65535",
 					   "tcp:[::1]:1", "unix:/x",
@@ -21,26 +17,23 @@ START_TEST(ready_forms_are_checked)
 					   "tcpdump"};
 	static const char *const bad[] = {"tcp:",    "tcp:0",  "tcp:65536", "tcp:x",
 					  "tcp::80", "tcp:h:", "tcp:h:80x", "unix:"};
-	struct mp_err err;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
 		ck_assert_msg(!me_ready_check(good[i], &err), "%s", good[i]);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_msg(me_ready_check(bad[i], &err) == -EINVAL, "%s", bad[i]);
 }
-END_TEST
 
 static int ask(const char *ready, uint64_t deadline_ns)
 {
 	char *envp[] = {NULL};
-	struct mp_err err = {""};
 	sigset_t none;
 
 	sigemptyset(&none);
 	return me_ready_now(ready, deadline_ns, envp, &none, &err);
 }
 
-START_TEST(ready_asks_commands_and_sockets)
+TEST(ready_asks_commands_and_sockets)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -60,18 +53,3 @@ START_TEST(ready_asks_commands_and_sockets)
 	close(fd);
 	unlink(address.sun_path);
 }
-END_TEST
-
-static Suite *audit_ready_suite(void)
-{
-	Suite *suite = suite_create("audit_ready");
-	TCase *tcase = tcase_create("ready");
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, ready_forms_are_checked);
-	tcase_add_test(tcase, ready_asks_commands_and_sockets);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(audit_ready_suite)

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_audit_tree - processes below another one: their times, mappings and signals. */
-#include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "editor/audit/server/audit_cgroup.h"
 #include "editor/audit/server/audit_tree.h"
@@ -64,10 +60,9 @@ static void end_tree(pid_t pid, int ready)
 	close(ready);
 }
 
-START_TEST(tree_adds_living_and_ended_processes)
+TEST(tree_adds_living_and_ended_processes)
 {
 	struct me_cpu_time time;
-	struct mp_err err = {""};
 	char byte;
 	int ready;
 	pid_t pid = start_tree(0.2, 0.1, false, &ready);
@@ -81,12 +76,10 @@ START_TEST(tree_adds_living_and_ended_processes)
 	end_tree(pid, ready);
 	ck_assert_uint_eq(me_tree_signal(getpid(), 0, true), 0);
 }
-END_TEST
 
-START_TEST(tree_refuses_lost_times)
+TEST(tree_refuses_lost_times)
 {
 	struct me_cpu_time time;
-	struct mp_err err = {""};
 	char byte;
 	int ready;
 	pid_t pid = start_tree(0, 0, true, &ready);
@@ -96,9 +89,8 @@ START_TEST(tree_refuses_lost_times)
 	ck_assert_ptr_nonnull(strstr(err.msg, "SIGCHLD"));
 	end_tree(pid, ready);
 }
-END_TEST
 
-START_TEST(tree_finds_mapped_files)
+TEST(tree_finds_mapped_files)
 {
 	struct stat own, other;
 	char byte;
@@ -113,9 +105,8 @@ START_TEST(tree_finds_mapped_files)
 	end_tree(pid, ready);
 	ck_assert(!me_tree_maps(getpid(), &own));
 }
-END_TEST
 
-START_TEST(cgroup_counts_what_ran_in_it)
+TEST(cgroup_counts_what_ran_in_it)
 {
 	struct me_cpu_time before, after;
 	struct me_cgroup group;
@@ -141,20 +132,3 @@ START_TEST(cgroup_counts_what_ran_in_it)
 	me_cgroup_close(&group);
 	ck_assert_int_ne(access(path, F_OK), 0);
 }
-END_TEST
-
-static Suite *audit_tree_suite(void)
-{
-	Suite *suite = suite_create("audit_tree");
-	TCase *tcase = tcase_create("tree");
-
-	tcase_set_timeout(tcase, 60);
-	tcase_add_test(tcase, tree_adds_living_and_ended_processes);
-	tcase_add_test(tcase, tree_refuses_lost_times);
-	tcase_add_test(tcase, tree_finds_mapped_files);
-	tcase_add_test(tcase, cgroup_counts_what_ran_in_it);
-	suite_add_tcase(suite, tcase);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(audit_tree_suite)

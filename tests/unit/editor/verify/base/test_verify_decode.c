@@ -89,7 +89,7 @@ static void compare_tails(uint8_t *bytes, size_t head)
 }
 
 /* A table of jumps is not one if a move between the accumulator and an address of 8 bytes reads it. */
-START_TEST(verify_decode_finds_an_address_of_8_bytes)
+TEST(verify_decode_finds_an_address_of_8_bytes)
 {
 	static const uint8_t bytes[] = {0x48, 0xa1, 8, 0x20, 0x40, 0, 0, 0, 0, 0};
 	struct vf_insn insn;
@@ -101,9 +101,8 @@ START_TEST(verify_decode_finds_an_address_of_8_bytes)
 		ck_assert_int_eq(insn.imm, 0x402008);
 	}
 }
-END_TEST
 
-START_TEST(verify_decode_remembers_no_more_than_holds)
+TEST(verify_decode_remembers_no_more_than_holds)
 {
 	static const uint8_t prefixes[][2] = {{0},    {0x66}, {0xf2}, {0xf3},
 					      {0x67}, {0xf0}, {0x3e}, {0x66, 0xf3}};
@@ -128,9 +127,8 @@ START_TEST(verify_decode_remembers_no_more_than_holds)
 	}
 	ck_assert_uint_gt(nr_valid, 1000000);
 }
-END_TEST
 
-START_TEST(verify_decode_of_random_bytes)
+TEST(verify_decode_of_random_bytes)
 {
 	uint8_t bytes[16];
 
@@ -142,9 +140,8 @@ START_TEST(verify_decode_of_random_bytes)
 	}
 	ck_assert_uint_gt(nr_valid, 500000);
 }
-END_TEST
 
-START_TEST(verify_decode_reads_nothing_behind_what_there_is)
+TEST(verify_decode_reads_nothing_behind_what_there_is)
 {
 	static const uint8_t insn[] = {0x48, 0xc7, 0x84, 0x24, 1, 2, 3, 4, 5, 6, 7, 8};
 	struct vf_insn out;
@@ -160,9 +157,8 @@ START_TEST(verify_decode_reads_nothing_behind_what_there_is)
 		free(cut);
 	}
 }
-END_TEST
 
-START_TEST(verify_decode_tells_3dnow_by_its_end)
+TEST(verify_decode_tells_3dnow_by_its_end)
 {
 	/* The same head with a valid operation (pfadd) and an invalid one. */
 	static const uint8_t good[16] = {0x0f, 0x0f, 0xc1, 0x9e},
@@ -174,20 +170,3 @@ START_TEST(verify_decode_tells_3dnow_by_its_end)
 		ck_assert(!vf_decode(bad, 16, 0, &out));
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("verify_decode");
-	TCase *tc = tcase_create("verify_decode");
-
-	tcase_add_test(tc, verify_decode_finds_an_address_of_8_bytes);
-	tcase_add_test(tc, verify_decode_remembers_no_more_than_holds);
-	tcase_add_test(tc, verify_decode_of_random_bytes);
-	tcase_add_test(tc, verify_decode_reads_nothing_behind_what_there_is);
-	tcase_add_test(tc, verify_decode_tells_3dnow_by_its_end);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

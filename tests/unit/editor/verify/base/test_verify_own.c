@@ -17,7 +17,7 @@
 
 #define MUTANTS "g++ -O2 tests/data/mutants.cc"
 
-START_TEST(verify_names_an_owner_of_each_byte)
+TEST_EACH(verify_names_an_owner_of_each_byte, 8)
 {
 	static const enum pair_kind kinds[] = {PAIR_PLAIN, PAIR_COUNTS, PAIR_THREADS, PAIR_PATHS,
 					       PAIR_POLLS, PAIR_AUDITS, PAIR_CALLS,   PAIR_INLINED};
@@ -48,10 +48,9 @@ START_TEST(verify_names_an_owner_of_each_byte)
 	free(owned);
 	pair_free(&p);
 }
-END_TEST
 
 /* Of other alignments, the kernel would keep more address bits at 0, or not start the program. */
-START_TEST(verify_refuses_another_alignment_or_place_of_the_segment)
+TEST(verify_refuses_another_alignment_or_place_of_the_segment)
 {
 	struct mp_err err;
 	struct pair p;
@@ -79,9 +78,8 @@ START_TEST(verify_refuses_another_alignment_or_place_of_the_segment)
 	ck_assert_int_ne(pair_verify(&p, p.size, &err), 0);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_bytes_behind_the_last_owner)
+TEST(verify_refuses_bytes_behind_the_last_owner)
 {
 	struct mp_err err;
 	struct mp_elf *longer;
@@ -100,10 +98,9 @@ START_TEST(verify_refuses_bytes_behind_the_last_owner)
 	free(bytes);
 	pair_free(&p);
 }
-END_TEST
 
 /* One int3 becomes a no-op, or one no-op becomes two shorter ones. */
-START_TEST(verify_refuses_other_padding)
+TEST(verify_refuses_other_padding)
 {
 	struct me_owned *owned;
 	uint32_t nr_tried = 0;
@@ -124,7 +121,6 @@ START_TEST(verify_refuses_other_padding)
 	free(owned);
 	pair_free(&p);
 }
-END_TEST
 
 /* ---- maps that are made to cost time --------------------------------------------------------- */
 
@@ -168,7 +164,7 @@ static void close_index(struct vf *vf)
 }
 
 /* If each question looked at each piece, this test would not end. */
-START_TEST(pieces_at_one_address_are_not_compared_one_by_one)
+TEST(pieces_at_one_address_are_not_compared_one_by_one)
 {
 	uint64_t at, other;
 	struct mp_err err;
@@ -196,7 +192,6 @@ START_TEST(pieces_at_one_address_are_not_compared_one_by_one)
 	close_index(&vf);
 	pair_free(&p);
 }
-END_TEST
 
 /* Is @at the start of a block that has a copy? */
 static bool find_block(const struct pair *p, uint64_t at, struct mp_map_piece *block)
@@ -234,7 +229,7 @@ static void find_call(const struct pair *p, struct mp_map_piece *caller,
 }
 
 /* Each pair of pieces looks like a call that is replaced by the same code, which is then none. */
-START_TEST(code_in_place_of_calls_is_not_looked_at_again_and_again)
+TEST(code_in_place_of_calls_is_not_looked_at_again_and_again)
 {
 	struct mp_map_piece caller, callee;
 	struct mp_err err = {""};
@@ -257,22 +252,3 @@ START_TEST(code_in_place_of_calls_is_not_looked_at_again_and_again)
 	close_index(&vf);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *verify_own_suite(void)
-{
-	Suite *suite = suite_create("verify_own");
-	TCase *tc = tcase_create("verify_own");
-
-	tcase_add_loop_test(tc, verify_names_an_owner_of_each_byte, 0, 8);
-	tcase_add_test(tc, verify_refuses_another_alignment_or_place_of_the_segment);
-	tcase_add_test(tc, verify_refuses_bytes_behind_the_last_owner);
-	tcase_add_test(tc, verify_refuses_other_padding);
-	tcase_add_test(tc, pieces_at_one_address_are_not_compared_one_by_one);
-	tcase_add_test(tc, code_in_place_of_calls_is_not_looked_at_again_and_again);
-	tcase_set_timeout(tc, 120);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_own_suite)

@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/verify_pair.h"
 
 #define GAP "gcc -nostdlib -pie -Wl,-e,start tests/data/gap.S"
@@ -25,7 +23,7 @@ static void put_jump(uint8_t *bytes, size_t size, uint8_t over)
 	memcpy(p, jump, sizeof(jump));
 }
 
-START_TEST(verify_believes_what_control_comes_to)
+TEST_EACH(verify_believes_what_control_comes_to, 2)
 {
 	/* To the call; to the return before it. */
 	static const uint8_t over[] = {3, 2};
@@ -61,16 +59,3 @@ START_TEST(verify_believes_what_control_comes_to)
 	free(bytes);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("verify_gap");
-	TCase *t = tcase_create("verify_gap");
-
-	tcase_add_loop_test(t, verify_believes_what_control_comes_to, 0, 2);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -6,8 +6,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/verify_pair.h"
 
 #define SITES_MAX 200
@@ -98,7 +96,7 @@ static uint32_t find_sites(const struct pair *p, struct site *sites)
 	return nr;
 }
 
-START_TEST(verify_proves_functions_in_place_of_calls)
+TEST_EACH(verify_proves_functions_in_place_of_calls, 2 * NR_BUILDS)
 {
 	struct site sites[SITES_MAX];
 	struct pair p;
@@ -124,7 +122,6 @@ START_TEST(verify_proves_functions_in_place_of_calls)
 		pair_free(&p);
 	}
 }
-END_TEST
 
 /* Where the call leads whose displacement has the byte at @at, if one has. */
 static uint64_t call_around(struct pair *p, uint64_t at)
@@ -154,7 +151,7 @@ static bool leads_to_old_code(struct pair *p, uint64_t at, uint8_t bit)
 	return same;
 }
 
-START_TEST(verify_refuses_changed_bits_of_inlined_code)
+TEST_EACH(verify_refuses_changed_bits_of_inlined_code, 2 * NR_BUILDS)
 {
 	struct site sites[SITES_MAX];
 	struct pair p;
@@ -176,7 +173,6 @@ START_TEST(verify_refuses_changed_bits_of_inlined_code)
 		}
 	pair_free(&p);
 }
-END_TEST
 
 /* Return: the bytes of the next entry of .eh_frame behind @at that is an FDE of copies, *@size; 0: there is none. */
 static size_t next_fde(const struct pair *p, const struct mp_section *eh, size_t at, size_t *size)
@@ -202,7 +198,7 @@ static size_t next_fde(const struct pair *p, const struct mp_section *eh, size_t
 }
 
 /* Rows of code that replaces calls of functions with a frame */
-START_TEST(verify_refuses_changed_bits_of_rows)
+TEST_EACH(verify_refuses_changed_bits_of_rows, NR_BUILDS - FIRST_STACK)
 {
 	const struct mp_section *eh;
 	size_t at, size = 0, nr = 0;
@@ -227,7 +223,6 @@ START_TEST(verify_refuses_changed_bits_of_rows)
 	ck_assert_uint_ge(nr, 8 * 300);
 	pair_free(&p);
 }
-END_TEST
 
 /* Return: the first piece of the code that lies apart, which the plan has behind everything else. */
 static uint32_t first_apart(const struct pair *p)
@@ -246,7 +241,7 @@ static uint32_t first_apart(const struct pair *p)
 	return 0;
 }
 
-START_TEST(verify_refuses_changed_bits_of_code_that_lies_apart)
+TEST_EACH(verify_refuses_changed_bits_of_code_that_lies_apart, NR_BUILDS)
 {
 	uint32_t nr_apart = 0;
 
@@ -279,10 +274,9 @@ START_TEST(verify_refuses_changed_bits_of_code_that_lies_apart)
 	}
 	ck_assert_uint_ge(nr_apart, 10);
 }
-END_TEST
 
 /* Debug information has two ranges for such code. */
-START_TEST(verify_proves_code_apart_beside_debug_information)
+TEST_EACH(verify_proves_code_apart_beside_debug_information, NR_BUILDS)
 {
 	char line[512];
 	struct pair p;
@@ -293,10 +287,9 @@ START_TEST(verify_proves_code_apart_beside_debug_information)
 	ck_assert_uint_lt(first_apart(&p), p.map->nr_pieces);
 	pair_free(&p);
 }
-END_TEST
 
 /* Puts the code of another inlined function of the same length there. */
-START_TEST(verify_refuses_another_function)
+TEST_EACH(verify_refuses_another_function, 2 * FIRST_STACK)
 {
 	struct site sites[SITES_MAX];
 	uint32_t nr, nr_exchanged = 0;
@@ -323,7 +316,6 @@ START_TEST(verify_refuses_another_function)
 	ck_assert_uint_ge(nr_exchanged, 1);
 	pair_free(&p);
 }
-END_TEST
 
 /* Writes the changed map, if it needs as many bytes. */
 static bool put_map(struct pair *p)
@@ -341,7 +333,7 @@ static bool put_map(struct pair *p)
 }
 
 /* The map says of each part of a function that it is another one, or an end of it. */
-START_TEST(verify_refuses_a_wrong_map_of_parts)
+TEST_EACH(verify_refuses_a_wrong_map_of_parts, 2 * NR_BUILDS)
 {
 	struct site sites[SITES_MAX];
 	uint32_t nr, nr_changed = 0;
@@ -378,7 +370,6 @@ START_TEST(verify_refuses_a_wrong_map_of_parts)
 	ck_assert_uint_ge(nr_changed, 4);
 	pair_free(&p);
 }
-END_TEST
 
 /* Writes the changed map, which needs at most as many bytes; the section and its segment become so small. */
 static bool put_smaller_map(struct pair *p)
@@ -426,7 +417,7 @@ static void change_call(struct mp_map_call *call, enum call_change how)
 	call->first += how == CALL_LATER;
 }
 
-START_TEST(verify_refuses_a_map_that_names_other_calls)
+TEST_EACH(verify_refuses_a_map_that_names_other_calls, NR_BUILDS + 1)
 {
 	uint32_t nr_changed[NR_CALL_CHANGES] = {0};
 	struct mp_map_call was;
@@ -467,10 +458,9 @@ START_TEST(verify_refuses_a_map_that_names_other_calls)
 	ck_assert_uint_ge(nr_changed[CALL_SHORTER], 1);
 	pair_free(&p);
 }
-END_TEST
 
 /* A map may lack all calls, but not some; here the bytes that named them are left over. */
-START_TEST(verify_refuses_a_map_without_some_calls)
+TEST_EACH(verify_refuses_a_map_without_some_calls, NR_BUILDS)
 {
 	struct pair p;
 	uint32_t nr;
@@ -487,7 +477,6 @@ START_TEST(verify_refuses_a_map_without_some_calls)
 	p.map->nr_calls = nr;
 	pair_free(&p);
 }
-END_TEST
 
 /* A change of the original: @size bytes before the constant, in all places of both files. */
 struct change {
@@ -548,7 +537,7 @@ static uint32_t change_all(uint8_t *bytes, size_t size, const struct change *c)
 	return nr;
 }
 
-START_TEST(verify_wants_a_plain_function_and_a_plain_caller)
+TEST_EACH(verify_wants_a_plain_function_and_a_plain_caller, sizeof(changes) / sizeof(changes[0]))
 {
 	const struct change *c = &changes[_i];
 	struct mp_elf *changed, *output;
@@ -581,26 +570,3 @@ START_TEST(verify_wants_a_plain_function_and_a_plain_caller)
 	free(original);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *verify_inline_suite(void)
-{
-	Suite *suite = suite_create("verify_inline");
-	TCase *tc = tcase_create("verify_inline");
-
-	tcase_add_loop_test(tc, verify_proves_functions_in_place_of_calls, 0, 2 * NR_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_inlined_code, 0, 2 * NR_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_rows, 0, NR_BUILDS - FIRST_STACK);
-	tcase_add_loop_test(tc, verify_refuses_another_function, 0, 2 * FIRST_STACK);
-	tcase_add_loop_test(tc, verify_refuses_a_wrong_map_of_parts, 0, 2 * NR_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_a_map_that_names_other_calls, 0, NR_BUILDS + 1);
-	tcase_add_loop_test(tc, verify_refuses_a_map_without_some_calls, 0, NR_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_code_that_lies_apart, 0, NR_BUILDS);
-	tcase_add_loop_test(tc, verify_proves_code_apart_beside_debug_information, 0, NR_BUILDS);
-	tcase_add_loop_test(tc, verify_wants_a_plain_function_and_a_plain_caller, 0,
-			    (int)(sizeof(changes) / sizeof(changes[0])));
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_inline_suite)

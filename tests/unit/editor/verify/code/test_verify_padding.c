@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/verify_pair.h"
 
 /* As in tests/data/padding.S. */
@@ -59,7 +57,7 @@ static const struct mp_map_piece *copy_of(const struct pair *p, uint64_t vaddr)
 	return NULL;
 }
 
-START_TEST(counting_versions_have_a_jump_where_the_padding_is_free)
+TEST_EACH(counting_versions_have_a_jump_where_the_padding_is_free, NR_CASES *NR_FORMS)
 {
 	uint64_t tiny;
 	struct pair p;
@@ -76,9 +74,8 @@ START_TEST(counting_versions_have_a_jump_where_the_padding_is_free)
 		      _i / NR_FORMS, *at);
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(versions_that_do_not_count_leave_small_functions)
+TEST_EACH(versions_that_do_not_count_leave_small_functions, (LAST_FREE + 1) * NR_FORMS)
 {
 	struct pair p;
 	uint64_t tiny;
@@ -88,10 +85,9 @@ START_TEST(versions_that_do_not_count_leave_small_functions)
 	ck_assert_mem_eq(pair_at(&p, tiny), mp_elf_bytes(p.original, tiny, 16), 16);
 	pair_free(&p);
 }
-END_TEST
 
 /* The jump that the editor would write. */
-START_TEST(verify_takes_a_jump_over_free_padding_only)
+TEST_EACH(verify_takes_a_jump_over_free_padding_only, NR_CASES *NR_FORMS)
 {
 	const struct mp_map_piece *copy;
 	struct mp_err err = {""};
@@ -120,21 +116,3 @@ START_TEST(verify_takes_a_jump_over_free_padding_only)
 	}
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("verify_padding");
-	TCase *t = tcase_create("verify_padding");
-
-	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t, counting_versions_have_a_jump_where_the_padding_is_free, 0,
-			    NR_CASES * NR_FORMS);
-	tcase_add_loop_test(t, versions_that_do_not_count_leave_small_functions, 0,
-			    (LAST_FREE + 1) * NR_FORMS);
-	tcase_add_loop_test(t, verify_takes_a_jump_over_free_padding_only, 0, NR_CASES * NR_FORMS);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

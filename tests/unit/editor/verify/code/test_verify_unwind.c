@@ -8,10 +8,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "editor/base/mix.h"
 #include "tests/support/unwinders/unwind_mutant.h"
 #include "tests/support/unwinders/unwinders.h"
@@ -606,7 +602,9 @@ static void check_good(const struct work *w)
 	unwinder_image_fini(&original);
 }
 
-START_TEST(verify_passes_no_other_unwind_information)
+TIMEOUT(3600);
+
+TEST_EACH(verify_passes_no_other_unwind_information, NR_BUILDS)
 {
 	const struct build *build = &builds[_i];
 	struct outcome all = {0};
@@ -648,7 +646,6 @@ START_TEST(verify_passes_no_other_unwind_information)
 	ck_assert_uint_gt(all.nr_refused, all.nr_tried / 2);
 	teardown(&w);
 }
-END_TEST
 
 /* ---- outputs that a maker with bad intentions thought out ------------------------------------ */
 
@@ -818,7 +815,7 @@ static void check_absolute_base(struct work *w)
 	ck_assert_msg(strstr(err.msg, "the landing pad base has a form"), "%s", err.msg);
 }
 
-START_TEST(verify_refuses_thought_out_unwind_information)
+TEST(verify_refuses_thought_out_unwind_information)
 {
 	struct mp_err err = {""};
 	struct mp_elf *elf;
@@ -839,18 +836,3 @@ START_TEST(verify_refuses_thought_out_unwind_information)
 	check_absolute_base(&w);
 	teardown(&w);
 }
-END_TEST
-
-static Suite *verify_unwind_suite(void)
-{
-	Suite *suite = suite_create("verify_unwind");
-	TCase *tc = tcase_create("unwind");
-
-	tcase_set_timeout(tc, 3600);
-	tcase_add_test(tc, verify_refuses_thought_out_unwind_information);
-	tcase_add_loop_test(tc, verify_passes_no_other_unwind_information, 0, NR_BUILDS);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_unwind_suite)

@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/verify_pair.h"
 
 static const char *const builds[] = {
@@ -65,7 +63,7 @@ static bool is_lost(const struct info *info, uint64_t off)
 }
 
 /* Flips one bit of every byte, another one in each byte. */
-START_TEST(verify_refuses_changed_bits_of_added_units)
+TEST_EACH(verify_refuses_changed_bits_of_added_units, NR_BUILDS)
 {
 	struct info info;
 	struct pair p;
@@ -86,7 +84,6 @@ START_TEST(verify_refuses_changed_bits_of_added_units)
 	ck_assert_uint_ge(nr, 100);
 	pair_free(&p);
 }
-END_TEST
 
 /* Is a byte near @off another one than in the original? */
 static bool is_near_change(const struct info *info, const struct pair *p, uint64_t off)
@@ -100,7 +97,7 @@ static bool is_near_change(const struct info *info, const struct pair *p, uint64
 }
 
 /* Only offsets of lists that are other ones than in the original may be others again. */
-START_TEST(verify_refuses_changed_bits_of_old_units)
+TEST_EACH(verify_refuses_changed_bits_of_old_units, NR_BUILDS)
 {
 	uint32_t nr_refused = 0;
 	struct info info;
@@ -124,10 +121,9 @@ START_TEST(verify_refuses_changed_bits_of_old_units)
 	ck_assert_uint_ge(nr_refused, 100);
 	pair_free(&p);
 }
-END_TEST
 
 /* Each range of bytes of the added unit that differs from the next one of its kind is exchanged with it. */
-START_TEST(verify_refuses_exchanged_bytes_of_added_units)
+TEST_EACH(verify_refuses_exchanged_bytes_of_added_units, NR_BUILDS)
 {
 	uint32_t nr = 0;
 	struct info info;
@@ -153,7 +149,6 @@ START_TEST(verify_refuses_exchanged_bytes_of_added_units)
 	ck_assert_uint_ge(nr, 20);
 	pair_free(&p);
 }
-END_TEST
 
 /* ---- code in two pieces, and with registers saved ------------------------------------------ */
 
@@ -233,7 +228,7 @@ static bool is_one_more_refused(struct pair *p, uint8_t *byte)
  * a variable is in a register, or relative to one, that the code changes. Those of arguments may be right by chance: a
  * function may leave registers alone that calls need not keep.
  */
-START_TEST(verify_refuses_locations_in_code_in_place_of_calls)
+TEST_EACH(verify_refuses_locations_in_code_in_place_of_calls, NR_DIVIDED_BUILDS)
 {
 	uint32_t nr = 0, nr_refused = 0;
 	struct added loc;
@@ -263,10 +258,9 @@ START_TEST(verify_refuses_locations_in_code_in_place_of_calls)
 		      divided_builds[_i], nr_refused, nr);
 	pair_free(&p);
 }
-END_TEST
 
 /* The two ranges of an entry begin at other bytes, or end there. */
-START_TEST(verify_refuses_ranges_of_divided_calls)
+TEST_EACH(verify_refuses_ranges_of_divided_calls, NR_DIVIDED_BUILDS)
 {
 	uint32_t nr = 0;
 	struct added ranges;
@@ -304,21 +298,3 @@ START_TEST(verify_refuses_ranges_of_divided_calls)
 	ck_assert_uint_ge(nr, 1);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *verify_debug_suite(void)
-{
-	Suite *suite = suite_create("verify_debug");
-	TCase *tc = tcase_create("verify_debug");
-
-	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_added_units, 0, NR_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_old_units, 0, NR_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_exchanged_bytes_of_added_units, 0, NR_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_locations_in_code_in_place_of_calls, 0,
-			    NR_DIVIDED_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_ranges_of_divided_calls, 0, NR_DIVIDED_BUILDS);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_debug_suite)

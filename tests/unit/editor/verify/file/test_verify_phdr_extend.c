@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/support/rewrite.h"
 #include "tests/unit/verify_pair.h"
 
@@ -69,7 +67,7 @@ static uint64_t at_phdr_since_5_18(struct pair *p)
 	return 0;
 }
 
-START_TEST(kernels_old_and_new_find_the_larger_table)
+TEST_EACH(kernels_old_and_new_find_the_larger_table, NR_COMMANDS)
 {
 	struct pair p;
 	size_t size;
@@ -84,7 +82,6 @@ START_TEST(kernels_old_and_new_find_the_larger_table)
 	ck_assert_uint_eq(ehdr(&p)->e_phoff, p.original->ehdr.e_phoff);
 	pair_free(&p);
 }
-END_TEST
 
 static void refused(struct pair *p, const char *what)
 {
@@ -95,7 +92,7 @@ static void refused(struct pair *p, const char *what)
 	pair_restore(p);
 }
 
-START_TEST(verify_refuses_wrong_headers_of_a_larger_table)
+TEST_EACH(verify_refuses_wrong_headers_of_a_larger_table, NR_COMMANDS)
 {
 	static const uint32_t moved[] = {PT_INTERP, PT_NOTE};
 	const Elf64_Phdr *was;
@@ -131,10 +128,9 @@ START_TEST(verify_refuses_wrong_headers_of_a_larger_table)
 	}
 	pair_free(&p);
 }
-END_TEST
 
 /* Each byte of the new table, of what moved, and of the place that it left. */
-START_TEST(verify_refuses_every_other_byte_of_the_table_and_of_what_moved)
+TEST_EACH(verify_refuses_every_other_byte_of_the_table_and_of_what_moved, 2)
 {
 	const Elf64_Phdr *first = NULL, *last;
 	uint64_t table, table_end, old_end;
@@ -168,9 +164,8 @@ START_TEST(verify_refuses_every_other_byte_of_the_table_and_of_what_moved)
 	}
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_section_headers_that_did_not_follow)
+TEST_EACH(verify_refuses_section_headers_that_did_not_follow, NR_COMMANDS)
 {
 	struct pair p;
 	Elf64_Shdr *sh;
@@ -191,10 +186,9 @@ START_TEST(verify_refuses_section_headers_that_did_not_follow)
 	refused(&p, "a section where it was");
 	pair_free(&p);
 }
-END_TEST
 
 /* Programs that refer to the addresses of bytes that would move. */
-START_TEST(bytes_that_the_program_names_stay)
+TEST_EACH(bytes_that_the_program_names_stay, 4)
 {
 	static const char *const programs[] = {
 		"extern char __ehdr_start[]; int main(void) { return __ehdr_start[0x2b0] & 1; }",
@@ -222,22 +216,3 @@ START_TEST(bytes_that_the_program_names_stay)
 	free(out.data);
 	free(in.data);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("verify_phdr_extend");
-	TCase *tc = tcase_create("verify_phdr_extend");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, kernels_old_and_new_find_the_larger_table, 0, NR_COMMANDS);
-	tcase_add_loop_test(tc, verify_refuses_wrong_headers_of_a_larger_table, 0, NR_COMMANDS);
-	tcase_add_loop_test(tc, verify_refuses_every_other_byte_of_the_table_and_of_what_moved, 0,
-			    2);
-	tcase_add_loop_test(tc, verify_refuses_section_headers_that_did_not_follow, 0, NR_COMMANDS);
-	tcase_add_loop_test(tc, bytes_that_the_program_names_stay, 0, 4);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

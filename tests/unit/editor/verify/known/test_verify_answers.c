@@ -3,7 +3,6 @@
 #include "tests/unit/suite.h"
 
 #include <elf.h>
-#include <errno.h>
 
 #include "tests/unit/verify_pair.h"
 
@@ -34,7 +33,7 @@ static void change(struct pair *p, uint64_t off, uint8_t bit)
 	p->bytes[off] ^= bit;
 }
 
-START_TEST(verify_refuses_other_answers)
+TEST_EACH(verify_refuses_other_answers, NR_FLAGS)
 {
 	const struct mp_section *answers, *frames;
 	struct pair p;
@@ -50,10 +49,9 @@ START_TEST(verify_refuses_other_answers)
 		change(&p, frames->off + k, (uint8_t)(1 << k % 8));
 	pair_free(&p);
 }
-END_TEST
 
 /* Asking as before would tell of copies. */
-START_TEST(verify_refuses_questions_as_before)
+TEST_EACH(verify_refuses_questions_as_before, NR_FLAGS)
 {
 	const struct mp_section *answers;
 	uint32_t nr = 0;
@@ -83,10 +81,9 @@ START_TEST(verify_refuses_questions_as_before)
 	ck_assert_uint_gt(nr, 0);
 	pair_free(&p);
 }
-END_TEST
 
 /* Without the answers, functions of which the program takes the address have no copies. */
-START_TEST(verify_refuses_copies_without_answers)
+TEST(verify_refuses_copies_without_answers)
 {
 	const struct mp_section *answers;
 	struct pair p;
@@ -101,19 +98,3 @@ START_TEST(verify_refuses_copies_without_answers)
 	pair_refused(&p, "may look for a moved function");
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("verify_answers");
-	TCase *tc = tcase_create("verify_answers");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_loop_test(tc, verify_refuses_other_answers, 0, NR_FLAGS);
-	tcase_add_loop_test(tc, verify_refuses_questions_as_before, 0, NR_FLAGS);
-	tcase_add_test(tc, verify_refuses_copies_without_answers);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/verify_pair.h"
 
 /* A file in memory that the test changes. */
@@ -124,7 +122,7 @@ static int verify(struct changed *original, struct changed *output, struct mp_er
 	return rc;
 }
 
-START_TEST(verify_refuses_copies_of_known_code)
+TEST_EACH(verify_refuses_copies_of_known_code, 4 * NR_KINDS)
 {
 	static const char *const modes[] = {"-fno-pie -no-pie", "-fPIE -pie"};
 	int kind = _i / 4;
@@ -155,17 +153,3 @@ START_TEST(verify_refuses_copies_of_known_code)
 		pair_free(&p);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("verify_ranges");
-	TCase *tc = tcase_create("verify_ranges");
-
-	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, verify_refuses_copies_of_known_code, 0, 4 * NR_KINDS);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

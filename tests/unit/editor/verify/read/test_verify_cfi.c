@@ -8,8 +8,6 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_fde.h"
@@ -65,7 +63,7 @@ static void compare_row(const struct vf_row *row, Dwarf_Frame *frame)
 	}
 }
 
-START_TEST(verify_cfi_gives_the_rows_of_libdw)
+TEST_EACH(verify_cfi_gives_the_rows_of_libdw, sizeof(files) / sizeof(files[0]))
 {
 	struct vf vf = {0};
 	struct vf_eh eh = {0};
@@ -111,10 +109,9 @@ START_TEST(verify_cfi_gives_the_rows_of_libdw)
 	close(fd);
 	mp_elf_close(elf);
 }
-END_TEST
 
 /* Rows in which the program counter has a part are other ones in a copy. */
-START_TEST(verify_cfi_notes_rows_that_read_the_program_counter)
+TEST(verify_cfi_notes_rows_that_read_the_program_counter)
 {
 	static const struct {
 		uint8_t program[8], size;
@@ -149,18 +146,3 @@ START_TEST(verify_cfi_notes_rows_that_read_the_program_counter)
 		free(rows.row);
 	}
 }
-END_TEST
-
-static Suite *verify_cfi_suite(void)
-{
-	Suite *suite = suite_create("verify_cfi");
-	TCase *tc = tcase_create("cfi");
-
-	tcase_add_loop_test(tc, verify_cfi_gives_the_rows_of_libdw, 0,
-			    (int)(sizeof(files) / sizeof(files[0])));
-	tcase_add_test(tc, verify_cfi_notes_rows_that_read_the_program_counter);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_cfi_suite)

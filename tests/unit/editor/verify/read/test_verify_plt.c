@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/verify_pair.h"
 
 #define SITES_MAX 2000
@@ -67,7 +65,7 @@ static uint32_t find_sites(struct pair *p, struct site *sites)
 	return nr;
 }
 
-START_TEST(verify_proves_branches_through_slots)
+TEST_EACH(verify_proves_branches_through_slots, 2 * NR_BUILDS)
 {
 	static struct site sites[SITES_MAX];
 	uint32_t nr, nr_jumps = 0;
@@ -84,7 +82,6 @@ START_TEST(verify_proves_branches_through_slots)
 	ck_assert_uint_eq(p.report.nr_via_slot, nr);
 	pair_free(&p);
 }
-END_TEST
 
 static void must_refuse(struct pair *p, const struct site *site, const char *what)
 {
@@ -110,7 +107,7 @@ static uint32_t some(uint32_t nr)
 	return nr < 20 ? nr : 20;
 }
 
-START_TEST(verify_refuses_another_slot)
+TEST_EACH(verify_refuses_another_slot, 2 * NR_BUILDS - 2)
 {
 	static struct site sites[SITES_MAX];
 	static const int wrong[] = {-8, -1, 1, 8};
@@ -135,9 +132,8 @@ START_TEST(verify_refuses_another_slot)
 	}
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_another_instruction)
+TEST_EACH(verify_refuses_another_instruction, 2 * NR_BUILDS - 2)
 {
 	/* bytes 0 and 1: inc, lcall, jmp, ljmp, push; call and jmp of a register; not ff */
 	static const uint8_t forms[][2] = {{0xff, 0x05}, {0xff, 0x1d}, {0xff, 0x25}, {0xff, 0x2d},
@@ -167,9 +163,8 @@ START_TEST(verify_refuses_another_instruction)
 	}
 	pair_free(&p);
 }
-END_TEST
 
-START_TEST(verify_refuses_changed_bits_of_the_branch)
+TEST_EACH(verify_refuses_changed_bits_of_the_branch, 2 * NR_BUILDS - 2)
 {
 	static struct site sites[SITES_MAX];
 	struct pair p;
@@ -187,7 +182,6 @@ START_TEST(verify_refuses_changed_bits_of_the_branch)
 		}
 	pair_free(&p);
 }
-END_TEST
 
 /* The stub of @site in both files. */
 struct stub {
@@ -225,7 +219,7 @@ static int verify_both(struct pair *p, uint8_t *original, struct mp_err *err)
 }
 
 /* A file may have any code where a stub is expected: only the plain jump is a stub. */
-START_TEST(verify_wants_a_plain_jump_at_the_stub)
+TEST_EACH(verify_wants_a_plain_jump_at_the_stub, 2 * NR_BUILDS - 2)
 {
 	static const uint8_t wrong[][7] = {
 		{0x3e, 0xff, 0x25}, /* notrack */
@@ -264,20 +258,3 @@ START_TEST(verify_wants_a_plain_jump_at_the_stub)
 	free(original);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *verify_plt_suite(void)
-{
-	Suite *suite = suite_create("verify_plt");
-	TCase *tc = tcase_create("verify_plt");
-
-	tcase_add_loop_test(tc, verify_proves_branches_through_slots, 0, 2 * NR_BUILDS);
-	tcase_add_loop_test(tc, verify_refuses_another_slot, 0, 2 * NR_BUILDS - 2);
-	tcase_add_loop_test(tc, verify_refuses_another_instruction, 0, 2 * NR_BUILDS - 2);
-	tcase_add_loop_test(tc, verify_refuses_changed_bits_of_the_branch, 0, 2 * NR_BUILDS - 2);
-	tcase_add_loop_test(tc, verify_wants_a_plain_jump_at_the_stub, 0, 2 * NR_BUILDS - 2);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_plt_suite)

@@ -195,7 +195,7 @@ static void close_vf(struct vf *vf)
 	free(vf->result);
 }
 
-START_TEST(registers_are_dead_where_nobody_asks_for_them)
+TEST(registers_are_dead_where_nobody_asks_for_them)
 {
 	struct mp_err err = {""};
 	unsigned int wrong = 0;
@@ -218,16 +218,3 @@ START_TEST(registers_are_dead_where_nobody_asks_for_them)
 	close_vf(&vf);
 	fixture_free(&f);
 }
-END_TEST
-
-static Suite *verify_free_registers_suite(void)
-{
-	Suite *suite = suite_create("verify_free_registers");
-	TCase *tc = tcase_create("verify_free_registers");
-
-	tcase_add_test(tc, registers_are_dead_where_nobody_asks_for_them);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_free_registers_suite)

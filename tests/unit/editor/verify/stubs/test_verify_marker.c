@@ -6,8 +6,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "editor/layout/plan_all.h"
 #include "editor/marker/slice.h"
 #include "editor/verify/verify.h"
@@ -123,7 +121,7 @@ static void forge_all(const struct fixture *f, const char *name, const struct me
 	}
 }
 
-START_TEST(verify_refuses_a_copy_without_an_instruction_that_is_no_markers)
+TEST(verify_refuses_a_copy_without_an_instruction_that_is_no_markers)
 {
 	uint32_t nr_accepted = 0, nr_refused = 0;
 	struct me_slices slices;
@@ -139,10 +137,9 @@ START_TEST(verify_refuses_a_copy_without_an_instruction_that_is_no_markers)
 	me_slices_fini(&slices);
 	fixture_free(&f);
 }
-END_TEST
 
 /* Which increments may go depends on the flags that the next instruction replaces. */
-START_TEST(verify_refuses_a_copy_without_an_increment_whose_flags_may_be_used)
+TEST(verify_refuses_a_copy_without_an_increment_whose_flags_may_be_used)
 {
 	uint32_t nr_accepted = 0, nr_refused = 0, nr_go = 0, nr_stay = 0;
 	struct me_markers markers;
@@ -172,10 +169,9 @@ START_TEST(verify_refuses_a_copy_without_an_increment_whose_flags_may_be_used)
 	me_slices_fini(&slices);
 	fixture_free(&f);
 }
-END_TEST
 
 /* The linker puts cold parts in front of all other code. */
-START_TEST(slices_are_in_the_order_of_addresses)
+TEST(slices_are_in_the_order_of_addresses)
 {
 	struct me_slices slices;
 	struct fixture f;
@@ -190,10 +186,9 @@ START_TEST(slices_are_in_the_order_of_addresses)
 	me_slices_fini(&slices);
 	fixture_free(&f);
 }
-END_TEST
 
 /* A variable with a marker's name that no compiler listed, and that the program reads. */
-START_TEST(verify_refuses_a_copy_without_an_access_of_a_marker_that_is_read)
+TEST(verify_refuses_a_copy_without_an_access_of_a_marker_that_is_read)
 {
 	struct me_markers markers;
 	struct me_slices slices;
@@ -216,10 +211,9 @@ START_TEST(verify_refuses_a_copy_without_an_access_of_a_marker_that_is_read)
 	me_slices_fini(&slices);
 	fixture_free(&f);
 }
-END_TEST
 
 /* Without the linker's relocations, not all references are known. */
-START_TEST(nothing_is_left_out_of_a_file_without_relocations)
+TEST(nothing_is_left_out_of_a_file_without_relocations)
 {
 	struct me_slices slices;
 	struct fixture f;
@@ -231,9 +225,8 @@ START_TEST(nothing_is_left_out_of_a_file_without_relocations)
 	me_slices_fini(&slices);
 	fixture_free(&f);
 }
-END_TEST
 
-START_TEST(places_of_markers_are_read_from_their_section)
+TEST(places_of_markers_are_read_from_their_section)
 {
 	struct me_marker_place place;
 	struct fixture f;
@@ -247,22 +240,3 @@ START_TEST(places_of_markers_are_read_from_their_section)
 	ck_assert(!me_marker_find_place(f.elf, "__morph_marker_has", &place));
 	fixture_free(&f);
 }
-END_TEST
-
-static Suite *verify_marker_suite(void)
-{
-	Suite *suite = suite_create("verify_marker");
-	TCase *tc = tcase_create("verify_marker");
-
-	tcase_set_timeout(tc, 120);
-	tcase_add_test(tc, verify_refuses_a_copy_without_an_instruction_that_is_no_markers);
-	tcase_add_test(tc, verify_refuses_a_copy_without_an_increment_whose_flags_may_be_used);
-	tcase_add_test(tc, slices_are_in_the_order_of_addresses);
-	tcase_add_test(tc, verify_refuses_a_copy_without_an_access_of_a_marker_that_is_read);
-	tcase_add_test(tc, nothing_is_left_out_of_a_file_without_relocations);
-	tcase_add_test(tc, places_of_markers_are_read_from_their_section);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(verify_marker_suite)

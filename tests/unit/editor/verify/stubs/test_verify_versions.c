@@ -124,7 +124,7 @@ static void spoil_branches(uint64_t seed, uint32_t *nr_mixed, uint32_t *nr_past)
 	pair_free(&p);
 }
 
-START_TEST(verify_refuses_branches_to_the_other_version_and_past_stubs)
+TEST(verify_refuses_branches_to_the_other_version_and_past_stubs)
 {
 	uint32_t nr_mixed = 0, nr_past = 0;
 
@@ -133,7 +133,6 @@ START_TEST(verify_refuses_branches_to_the_other_version_and_past_stubs)
 	ck_assert_uint_gt(nr_mixed, 5);
 	ck_assert_uint_gt(nr_past, 1);
 }
-END_TEST
 
 /* Every bit of the tables that version A has for itself matters. */
 static void flip_bits_of_tables(const char *command, uint64_t seed)
@@ -156,7 +155,7 @@ static void flip_bits_of_tables(const char *command, uint64_t seed)
 	pair_free(&p);
 }
 
-START_TEST(verify_refuses_changed_tables_of_a_version)
+TEST(verify_refuses_changed_tables_of_a_version)
 {
 	flip_bits_of_tables("g++ -O2 -s tests/data/mutants.cc", 0);
 	flip_bits_of_tables("g++ -O2 -s tests/data/mutants.cc", 3);
@@ -164,10 +163,9 @@ START_TEST(verify_refuses_changed_tables_of_a_version)
 	flip_bits_of_tables("g++ -O2 -fno-pie -no-pie tests/data/mutants.cc", 1);
 	flip_bits_of_tables("g++ -O2 -fno-pie -no-pie -Wl,--emit-relocs tests/data/mutants.cc", 2);
 }
-END_TEST
 
 /* Let each `lea' of a copy load the address of a version's table instead. */
-START_TEST(verify_refuses_other_operands_that_name_a_versions_table)
+TEST(verify_refuses_other_operands_that_name_a_versions_table)
 {
 	const struct mp_section *sec;
 	struct mp_audit_table *table;
@@ -203,19 +201,3 @@ START_TEST(verify_refuses_other_operands_that_name_a_versions_table)
 	mp_audit_table_free(table);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *versions_suite(void)
-{
-	Suite *suite = suite_create("verify_versions");
-	TCase *tc = tcase_create("verify_versions");
-
-	tcase_set_timeout(tc, 300);
-	tcase_add_test(tc, verify_refuses_branches_to_the_other_version_and_past_stubs);
-	tcase_add_test(tc, verify_refuses_changed_tables_of_a_version);
-	tcase_add_test(tc, verify_refuses_other_operands_that_name_a_versions_table);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(versions_suite)

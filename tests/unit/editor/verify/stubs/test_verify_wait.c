@@ -5,8 +5,6 @@
  */
 #include "tests/unit/suite.h"
 
-#include <errno.h>
-
 #include "tests/unit/verify_pair.h"
 
 #define TIGHT	"gcc -O2 tests/data/tight.c"
@@ -46,7 +44,7 @@ static bool is_stub(const struct mp_map_piece *piece)
 	return piece->new_size && !piece->old_size;
 }
 
-START_TEST(verify_refuses_every_changed_byte_of_a_stub_that_waits)
+TEST(verify_refuses_every_changed_byte_of_a_stub_that_waits)
 {
 	for (int stock = 0; stock < 2; stock++) {
 		uint32_t nr = 0;
@@ -78,7 +76,6 @@ START_TEST(verify_refuses_every_changed_byte_of_a_stub_that_waits)
 		pair_free(&p);
 	}
 }
-END_TEST
 
 /* Does control run through the gap behind piece @i? Such a gap holds nops, others int3. */
 static bool is_run_through(struct pair *p, uint32_t i)
@@ -89,7 +86,7 @@ static bool is_run_through(struct pair *p, uint32_t i)
 	return i + 1 < p->map->nr_pieces && piece[1].new_vaddr > end && *pair_at(p, end) != 0xcc;
 }
 
-START_TEST(verify_refuses_padding_that_is_not_made_of_nops)
+TEST(verify_refuses_padding_that_is_not_made_of_nops)
 {
 	for (int stock = 0; stock < 2; stock++) {
 		uint32_t nr = 0;
@@ -122,7 +119,6 @@ START_TEST(verify_refuses_padding_that_is_not_made_of_nops)
 		pair_free(&p);
 	}
 }
-END_TEST
 
 /* Leads every short branch at the end of a copy to @piece to all bytes from @from to @to. */
 static uint32_t try_branches(struct pair *p, const struct mp_map_piece *piece, uint64_t from,
@@ -148,7 +144,7 @@ static uint32_t try_branches(struct pair *p, const struct mp_map_piece *piece, u
 	return nr;
 }
 
-START_TEST(verify_refuses_branches_into_nops)
+TEST(verify_refuses_branches_into_nops)
 {
 	uint32_t nr_stubs = 0, nr_gaps = 0;
 	struct pair p;
@@ -174,7 +170,6 @@ START_TEST(verify_refuses_branches_into_nops)
 	ck_assert_uint_gt(nr_stubs, 0);
 	ck_assert_uint_gt(nr_gaps, 0);
 }
-END_TEST
 
 /* Replaces the output's map by @map. Return: true if it fits. */
 static bool put_map(struct pair *p, const struct mp_map *map)
@@ -196,7 +191,7 @@ static bool put_map(struct pair *p, const struct mp_map *map)
 	return fits;
 }
 
-START_TEST(verify_refuses_a_map_that_is_wrong_about_a_stub_that_waits)
+TEST(verify_refuses_a_map_that_is_wrong_about_a_stub_that_waits)
 {
 	uint32_t nr[5] = {0};
 	struct mp_map map;
@@ -234,20 +229,3 @@ START_TEST(verify_refuses_a_map_that_is_wrong_about_a_stub_that_waits)
 	free(map.pieces);
 	pair_free(&p);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("verify_wait");
-	TCase *c = tcase_create("verify_wait");
-
-	tcase_set_timeout(c, 120);
-	tcase_add_test(c, verify_refuses_every_changed_byte_of_a_stub_that_waits);
-	tcase_add_test(c, verify_refuses_padding_that_is_not_made_of_nops);
-	tcase_add_test(c, verify_refuses_branches_into_nops);
-	tcase_add_test(c, verify_refuses_a_map_that_is_wrong_about_a_stub_that_waits);
-	suite_add_tcase(s, c);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,7 +3,6 @@
  * test_store_audits - audits inside programs: read back as written, replaced by their later state,
  * limited in number, merged; the last verdict on a function counts; damage is found.
  */
-#include <errno.h>
 #include <math.h>
 
 #include "libprof/store/audits/store_audits.h"
@@ -61,11 +60,13 @@ static void list(struct mp_store *store, struct mp_stored_audit **out, size_t wa
 	ck_assert_uint_eq(nr, want);
 }
 
-START_TEST(store_gives_an_audit_back)
+FIXTURE(setup, teardown);
+
+TEST(store_gives_an_audit_back)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_stored_audit a = make(UINT64_MAX - 1, NOW), *got;
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_put_audit(store, &a, &err));
 	ck_assert_int_ne(a.key, 0);
 	mp_store_close(store);
@@ -88,15 +89,13 @@ START_TEST(store_gives_an_audit_back)
 	}
 	mp_store_free_audits(got, 1);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_replaces_an_audit_by_its_later_state)
+TEST(store_replaces_an_audit_by_its_later_state)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_stored_audit a = make(1, NOW), b = make(2, NOW + 1), *got;
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_put_audit(store, &a, &err));
 	ok(mp_store_put_audit(store, &b, &err));
 	a.last_s = NOW + 10;
@@ -109,15 +108,13 @@ START_TEST(store_replaces_an_audit_by_its_later_state)
 	ck_assert_uint_eq(got[1].effects[1].effect.pairs, 1001);
 	mp_store_free_audits(got, 2);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_keeps_the_newest_audits_of_a_table)
+TEST(store_keeps_the_newest_audits_of_a_table)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_stored_audit *got, old;
 
+	store = open_as(MP_STORE_WRITE);
 	for (int i = 0; i < MP_AUDITS_KEPT + 5; i++) {
 		struct mp_stored_audit a = make(1, NOW + i);
 
@@ -132,18 +129,16 @@ START_TEST(store_keeps_the_newest_audits_of_a_table)
 	ck_assert_int_eq(got[MP_AUDITS_KEPT - 1].last_s, NOW + 5);
 	mp_store_free_audits(got, MP_AUDITS_KEPT + 1);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_gives_the_last_verdict_on_a_function)
+TEST(store_gives_the_last_verdict_on_a_function)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_id original = {{3}, 1, 99}, other = {{3}, 1, 98};
 	struct mp_stored_verdict *verdicts;
 	struct mp_stored_audit a;
 	size_t nr;
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_read_verdicts(store, &original, &verdicts, &nr, &err));
 	ck_assert_uint_eq(nr, 0);
 	free(verdicts);
@@ -169,29 +164,25 @@ START_TEST(store_gives_the_last_verdict_on_a_function)
 	ok(mp_store_read_verdicts(store, &other, &verdicts, &nr, &err));
 	ck_assert_uint_eq(nr, 0);
 	free(verdicts);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_refuses_an_audit_of_nothing)
+TEST(store_refuses_an_audit_of_nothing)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_stored_audit a = make(1, NOW);
 
+	store = open_as(MP_STORE_WRITE);
 	a.nr_functions = 0;
 	ck_assert_int_eq(mp_store_put_audit(store, &a, &err), -EINVAL);
 	a.nr_functions = MP_AUDIT_MAX_FUNCTIONS + 1;
 	ck_assert_int_eq(mp_store_put_audit(store, &a, &err), -EINVAL);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_merges_audits_once)
+TEST(store_merges_audits_once)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE), *in;
 	struct mp_stored_audit a = make(1, NOW), b = make(1, NOW + 100), *got;
 	struct mp_merge_stats stats;
-	char path[128];
+	char path[256];
 
 	snprintf(path, sizeof(path), "%s/in.db", dir);
 	ok(mp_store_open(path, MP_STORE_WRITE, &in, &err));
@@ -211,7 +202,6 @@ START_TEST(store_merges_audits_once)
 	ok(mp_store_check(store, &err));
 	mp_store_close(store);
 }
-END_TEST
 
 static const char *const damages[] = {
 	"UPDATE program_audit_effect SET verdict = 3 WHERE function = 1",
@@ -228,37 +218,15 @@ static const char *const damages[] = {
 	"INSERT INTO program_audit_point VALUES(555, 0, 0, 0, 0, 0, 0, 0)",
 };
 
-START_TEST(store_finds_a_damaged_audit)
+TEST_EACH(store_finds_a_damaged_audit, sizeof(damages) / sizeof(damages[0]))
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_stored_audit a = make(1, NOW);
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_put_audit(store, &a, &err));
 	ok(mp_store_check(store, &err));
 	mp_store_close(store);
 	tamper(damages[_i]);
 	store = open_as(MP_STORE_READ);
 	ck_assert_int_eq(mp_store_check(store, &err), -EBADMSG);
-	mp_store_close(store);
 }
-END_TEST
-
-static Suite *audits_suite(void)
-{
-	Suite *suite = suite_create("store_audits");
-	TCase *tc = tcase_create("audits");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, store_gives_an_audit_back);
-	tcase_add_test(tc, store_replaces_an_audit_by_its_later_state);
-	tcase_add_test(tc, store_keeps_the_newest_audits_of_a_table);
-	tcase_add_test(tc, store_gives_the_last_verdict_on_a_function);
-	tcase_add_test(tc, store_refuses_an_audit_of_nothing);
-	tcase_add_test(tc, store_merges_audits_once);
-	tcase_add_loop_test(tc, store_finds_a_damaged_audit, 0,
-			    sizeof(damages) / sizeof(damages[0]));
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(audits_suite)

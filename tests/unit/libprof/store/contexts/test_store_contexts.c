@@ -5,10 +5,8 @@
  */
 #include "libprof/store/contexts/store_contexts.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "libprof/context/context_codec.h"
@@ -49,26 +47,24 @@ static struct mp_ledger ledger_of(uint64_t nr)
 static void add(struct mp_store *store, int64_t session, int64_t module, int64_t when_s,
 		uint64_t site, uint64_t nr)
 {
-	struct mp_context_tree tree = small_tree(site, nr);
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = small_tree(site, nr);
 	struct mp_ledger delta = ledger_of(nr + 1);
 
 	ok(mp_store_begin(store, &err));
 	ok(mp_store_add_contexts(store, table, module, when_s, &tree, &err));
 	ok(mp_store_add_ledger(store, session, when_s, &delta, &err));
 	ok(mp_store_commit(store, &err));
-	mp_context_tree_fini(&tree);
 }
 
 static uint64_t total_of(struct mp_store *store, int64_t module, int64_t since_s)
 {
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 	uint64_t total;
 
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
 	ok(mp_store_read_contexts(store, table, module, since_s, &tree, &err));
 	total = tree.nodes[0].total;
 	ck_assert_uint_eq(tree.nodes[0].total_ns, total * PERIOD);
-	mp_context_tree_fini(&tree);
 	return total;
 }
 
@@ -91,9 +87,11 @@ static int count_rows(struct mp_store *store)
 	return number(store, "count(*)");
 }
 
-START_TEST(trees_of_a_day_add_up_and_days_are_apart)
+FIXTURE(setup, teardown);
+
+TEST_RANGE(trees_of_a_day_add_up_and_days_are_apart, MP_CONTEXTS, MP_CALLS + 1)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 4096), other = put(store, 2, 4096);
 	struct mp_session session = start(store);
 	struct mp_context_program *programs;
@@ -122,13 +120,11 @@ START_TEST(trees_of_a_day_add_up_and_days_are_apart)
 	ck_assert_uint_eq(programs[1].nr_samples, 3);
 	free(programs);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(old_days_become_one_tree)
+TEST_RANGE(old_days_become_one_tree, MP_CONTEXTS, MP_CALLS + 1)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 4096);
 	struct mp_session session = start(store);
 
@@ -146,14 +142,12 @@ START_TEST(old_days_become_one_tree)
 	ck_assert_int_eq(count_rows(store), 8);
 	ck_assert_uint_eq(total_of(store, module, 0), 55);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
 /* Adds 20,000 stacks of @nr_keys addresses. */
 static void add_random(struct mp_store *store, int64_t module, uint64_t *seed, uint64_t nr_keys)
 {
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
 	for (int k = 0; k < 20000; k++) {
@@ -166,11 +160,10 @@ static void add_random(struct mp_store *store, int64_t module, uint64_t *seed, u
 		ck_assert_int_eq(mp_context_add(&tree, steps, 6, 1, PERIOD), 0);
 	}
 	ok(mp_store_add_contexts(store, table, module, NOW, &tree, &err));
-	mp_context_tree_fini(&tree);
 }
 
 /* Trees of few addresses reach the limit of nodes, others that of bytes. */
-START_TEST(a_tree_stays_below_its_limits_with_exact_sums)
+TEST_RANGE(a_tree_stays_below_its_limits_with_exact_sums, MP_CONTEXTS, MP_CALLS + 1)
 {
 	static const uint64_t nr_keys[] = {40, 60000};
 
@@ -201,18 +194,17 @@ START_TEST(a_tree_stays_below_its_limits_with_exact_sums)
 		unlink(db);
 	}
 }
-END_TEST
 
 /* A tree in the plain form, as a fleet sends it, is read, too. */
-START_TEST(trees_in_the_plain_form_are_read_and_added_to)
+TEST_RANGE(trees_in_the_plain_form_are_read_and_added_to, MP_CONTEXTS, MP_CALLS + 1)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 4096);
 	struct mp_session session = start(store);
-	struct mp_context_tree tree = small_tree(8, 16);
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = small_tree(8, 16);
 	char sql[96];
 	sqlite3_stmt *stmt;
-	uint8_t *plain;
+	AUTO_FREE uint8_t *plain = NULL;
 	size_t size;
 
 	table = (enum mp_context_table)_i;
@@ -231,29 +223,22 @@ START_TEST(trees_in_the_plain_form_are_read_and_added_to)
 	ok(mp_store_check(store, &err));
 	ck_assert_uint_eq(total_of(store, module, 0), 21);
 	ck_assert_int_eq(count_rows(store), 1);
-	mp_context_tree_fini(&tree);
-	free(plain);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(a_tree_without_its_program_is_refused)
+TEST_RANGE(a_tree_without_its_program_is_refused, MP_CONTEXTS, MP_CALLS + 1)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
-	struct mp_context_tree tree = small_tree(0, 1);
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = small_tree(0, 1);
 
+	store = open_as(MP_STORE_WRITE);
 	table = (enum mp_context_table)_i;
 	ck_assert_int_eq(mp_store_add_contexts(store, table, 77, NOW, &tree, &err), -ENOENT);
 	ck_assert_int_eq(mp_store_add_contexts(store, table, 77, -1, &tree, &err), -EINVAL);
 	ck_assert_int_eq(count_rows(store), 0);
-	mp_context_tree_fini(&tree);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(merge_adds_trees_by_day)
+TEST_RANGE(merge_adds_trees_by_day, MP_CONTEXTS, MP_CALLS + 1)
 {
-	char path[128];
+	char path[256];
 	struct mp_store *in = open_as(MP_STORE_WRITE), *out;
 	int64_t module = put(in, 1, 4096), to;
 	struct mp_session session = start(in), other;
@@ -282,11 +267,10 @@ START_TEST(merge_adds_trees_by_day)
 	mp_store_close(out);
 	mp_store_close(in);
 }
-END_TEST
 
-START_TEST(a_dropped_program_takes_its_trees_along)
+TEST_RANGE(a_dropped_program_takes_its_trees_along, MP_CONTEXTS, MP_CALLS + 1)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 4096), other = put(store, 2, 4096);
 	struct mp_session session = start(store), second;
 
@@ -299,23 +283,20 @@ START_TEST(a_dropped_program_takes_its_trees_along)
 	ck_assert_uint_eq(total_of(store, other, 0), 7);
 	ck_assert_uint_eq(total_of(store, module, 0), 0);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
 static void expect_damage(struct mp_store *store, const char *sql)
 {
-	struct mp_store *again;
+	AUTO(close_store) struct mp_store *again = NULL;
 
 	ok(mp_store_begin(store, &err));
 	ck_assert_int_eq(sqlite3_exec(store->db, sql, NULL, NULL, NULL), SQLITE_OK);
 	ok(mp_store_commit(store, &err));
 	again = open_as(MP_STORE_WRITE);
 	ck_assert_msg(mp_store_check(again, &err) == -EBADMSG, "%s: not found", sql);
-	mp_store_close(again);
 }
 
-START_TEST(check_finds_damaged_trees)
+TEST_RANGE(check_finds_damaged_trees, MP_CONTEXTS, MP_CALLS + 1)
 {
 	static const char *const damage[] = {
 		"UPDATE %s SET nr_samples = nr_samples + 1",
@@ -345,9 +326,8 @@ START_TEST(check_finds_damaged_trees)
 		unlink(db);
 	}
 }
-END_TEST
 
-START_TEST(trees_equal_the_ledger_after_sigkill)
+TEST_RANGE(trees_equal_the_ledger_after_sigkill, MP_CONTEXTS, MP_CALLS + 1)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t module = put(store, 1, 4096);
@@ -390,28 +370,3 @@ START_TEST(trees_equal_the_ledger_after_sigkill)
 		mp_store_close(store);
 	}
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_contexts");
-	TCase *tc = tcase_create("core");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_loop_test(tc, trees_of_a_day_add_up_and_days_are_apart, MP_CONTEXTS,
-			    MP_CALLS + 1);
-	tcase_add_loop_test(tc, old_days_become_one_tree, MP_CONTEXTS, MP_CALLS + 1);
-	tcase_add_loop_test(tc, a_tree_stays_below_its_limits_with_exact_sums, MP_CONTEXTS,
-			    MP_CALLS + 1);
-	tcase_add_loop_test(tc, trees_in_the_plain_form_are_read_and_added_to, MP_CONTEXTS,
-			    MP_CALLS + 1);
-	tcase_add_loop_test(tc, a_tree_without_its_program_is_refused, MP_CONTEXTS, MP_CALLS + 1);
-	tcase_add_loop_test(tc, merge_adds_trees_by_day, MP_CONTEXTS, MP_CALLS + 1);
-	tcase_add_loop_test(tc, a_dropped_program_takes_its_trees_along, MP_CONTEXTS, MP_CALLS + 1);
-	tcase_add_loop_test(tc, check_finds_damaged_trees, MP_CONTEXTS, MP_CALLS + 1);
-	tcase_add_loop_test(tc, trees_equal_the_ledger_after_sigkill, MP_CONTEXTS, MP_CALLS + 1);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

@@ -3,8 +3,6 @@
  * test_fleet_whole - paths and trees of a fleet: every one is sent, none is sent twice, those of others are
  * never sent, and a pull replaces the one before.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "libprof/context/context_codec.h"
 #include "libprof/store/contexts/store_contexts.h"
@@ -21,7 +19,7 @@ static void add_whole(int64_t day, uint64_t site, uint64_t nr)
 	const uint8_t key[] = {(uint8_t)(1 + site), 2};
 	struct mp_path_count path = {key, sizeof(key), nr};
 	struct mp_ledger ledger = {.contexts = nr, .calls = nr, .paths[MP_PATH_DECODED] = nr};
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 
 	ck_assert_int_eq(mp_context_tree_init(&tree), 0);
 	ck_assert_int_eq(mp_context_add(&tree, steps, 3, nr, nr * 1000), 0);
@@ -29,7 +27,6 @@ static void add_whole(int64_t day, uint64_t site, uint64_t nr)
 	ok(mp_store_add_contexts(store, MP_CALLS, module, day * DAY, &tree, &err));
 	ok(mp_store_add_paths(store, module, day * DAY, &path, 1, &err));
 	ok(mp_store_add_ledger(store, session, DAY, &ledger, &err));
-	mp_context_tree_fini(&tree);
 }
 
 static const struct mp_fleet_row *row_of(enum mp_fleet_kind kind)
@@ -45,13 +42,12 @@ static const struct mp_fleet_row *row_of(enum mp_fleet_kind kind)
 static void expect_tree(enum mp_fleet_kind kind, uint64_t nr)
 {
 	const struct mp_fleet_row *row = row_of(kind);
-	struct mp_context_tree tree;
+	AUTO(mp_context_tree_fini) struct mp_context_tree tree = {0};
 
 	ck_assert_int_eq(row->chunk, 0);
 	ck_assert_uint_eq(row->total, nr);
 	ok(mp_context_decode(batch.bytes + row->at, row->size, &tree, &err));
 	ck_assert_uint_eq(tree.nodes[0].total, nr);
-	mp_context_tree_fini(&tree);
 }
 
 static void expect_all(uint64_t nr)
@@ -62,7 +58,9 @@ static void expect_all(uint64_t nr)
 	ck_assert_uint_eq(row_of(MP_FLEET_PATHS)->total, nr);
 }
 
-START_TEST(fleet_sends_trees_and_paths_once)
+FIXTURE(setup, teardown);
+
+TEST(fleet_sends_trees_and_paths_once)
 {
 	batch.when = MP_FLEET_ALWAYS;
 	add_whole(TODAY, 0, 5);
@@ -82,9 +80,8 @@ START_TEST(fleet_sends_trees_and_paths_once)
 	add_whole(TODAY + 1, 0, 1);
 	ck_assert_uint_eq(send(), 0);
 }
-END_TEST
 
-START_TEST(fleet_sends_trees_and_paths_of_days_that_are_over)
+TEST(fleet_sends_trees_and_paths_of_days_that_are_over)
 {
 	batch.when = MP_FLEET_DAILY;
 	batch.today = TODAY;
@@ -99,9 +96,8 @@ START_TEST(fleet_sends_trees_and_paths_of_days_that_are_over)
 	expect_all(5);
 	ck_assert_uint_eq(send(), 0);
 }
-END_TEST
 
-START_TEST(fleet_folds_large_trees_that_are_sent_daily)
+TEST(fleet_folds_large_trees_that_are_sent_daily)
 {
 	struct mp_ledger ledger = {.contexts = 20000};
 	struct mp_context_tree tree;
@@ -131,9 +127,8 @@ START_TEST(fleet_folds_large_trees_that_are_sent_daily)
 	ck_assert_uint_eq(send(), 0);
 	ok(mp_store_check(store, &err));
 }
-END_TEST
 
-START_TEST(fleet_sends_nothing_for_folded_trees_and_paths)
+TEST(fleet_sends_nothing_for_folded_trees_and_paths)
 {
 	batch.when = MP_FLEET_ALWAYS;
 	for (int day = 0; day < 20; day++) {
@@ -148,9 +143,8 @@ START_TEST(fleet_sends_nothing_for_folded_trees_and_paths)
 	ck_assert_uint_ge(row_of(MP_FLEET_CONTEXTS)->total, 3 * 12 + 100);
 	ck_assert_uint_eq(send(), 0);
 }
-END_TEST
 
-START_TEST(fleet_copy_sends_only_new_trees_and_paths)
+TEST(fleet_copy_sends_only_new_trees_and_paths)
 {
 	batch.when = MP_FLEET_ALWAYS;
 	add_whole(TODAY, 0, 5);
@@ -169,7 +163,6 @@ START_TEST(fleet_copy_sends_only_new_trees_and_paths)
 	ck_assert_uint_eq(total(), 3 * 18);
 	ok(mp_store_check(store, &err));
 }
-END_TEST
 
 static struct mp_context_tree tree_of(uint64_t site, uint64_t nr)
 {
@@ -223,7 +216,7 @@ static uint64_t sum_of(const char *sql)
 #define CALLS	 "SELECT sum(nr_samples) FROM call"
 #define PATHS	 "SELECT sum(nr_samples) FROM path_bucket"
 
-START_TEST(fleet_pull_replaces_trees_and_paths)
+TEST(fleet_pull_replaces_trees_and_paths)
 {
 	struct mp_fleet_profile nothing = {.id = id};
 
@@ -248,9 +241,8 @@ START_TEST(fleet_pull_replaces_trees_and_paths)
 	ck_assert_uint_eq(sum_of(PATHS), 20);
 	ck_assert_uint_eq(sum_of("SELECT count(*) FROM session WHERE collector = 'fleet'"), 0);
 }
-END_TEST
 
-START_TEST(fleet_never_sends_trees_and_paths_that_were_pulled)
+TEST(fleet_never_sends_trees_and_paths_that_were_pulled)
 {
 	batch.when = MP_FLEET_ALWAYS;
 	ck_assert(pull_whole(100));
@@ -265,18 +257,16 @@ START_TEST(fleet_never_sends_trees_and_paths_that_were_pulled)
 	expect_all(2);
 	ok(mp_store_check(store, &err));
 }
-END_TEST
 
-START_TEST(fleet_drops_a_module_with_pulled_trees)
+TEST(fleet_drops_a_module_with_pulled_trees)
 {
 	add_whole(TODAY, 0, 5);
 	pull_whole(100);
 	ok(mp_store_drop_module(store, module, &err));
 	ok(mp_store_check(store, &err));
 }
-END_TEST
 
-START_TEST(own_counts_are_those_without_pulled_ones)
+TEST(own_counts_are_those_without_pulled_ones)
 {
 	struct mp_module *modules;
 	size_t nr;
@@ -296,14 +286,13 @@ START_TEST(own_counts_are_those_without_pulled_ones)
 		ck_assert_uint_eq(modules[i].nr_samples, 0);
 	mp_store_free_modules(modules, nr);
 }
-END_TEST
 
-START_TEST(a_new_database_has_an_epoch_of_its_own)
+TEST(a_new_database_has_an_epoch_of_its_own)
 {
 	uint8_t machine[MP_MACHINE_BYTES];
 	struct mp_fleet_epoch first, second;
 	struct mp_store *other;
-	char name[112];
+	char name[512];
 	bool has;
 
 	(void)mp_machine_id_read(NULL, machine);
@@ -320,26 +309,3 @@ START_TEST(a_new_database_has_an_epoch_of_its_own)
 	ck_assert_mem_ne(first.name, second.name, sizeof(first.name));
 	mp_store_close(other);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("fleet_whole");
-	TCase *tc = tcase_create("fleet");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, fleet_sends_trees_and_paths_once);
-	tcase_add_test(tc, fleet_sends_trees_and_paths_of_days_that_are_over);
-	tcase_add_test(tc, fleet_folds_large_trees_that_are_sent_daily);
-	tcase_add_test(tc, fleet_sends_nothing_for_folded_trees_and_paths);
-	tcase_add_test(tc, fleet_copy_sends_only_new_trees_and_paths);
-	tcase_add_test(tc, fleet_pull_replaces_trees_and_paths);
-	tcase_add_test(tc, fleet_never_sends_trees_and_paths_that_were_pulled);
-	tcase_add_test(tc, fleet_drops_a_module_with_pulled_trees);
-	tcase_add_test(tc, own_counts_are_those_without_pulled_ones);
-	tcase_add_test(tc, a_new_database_has_an_epoch_of_its_own);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

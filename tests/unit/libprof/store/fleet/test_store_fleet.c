@@ -3,13 +3,14 @@
  * test_store_fleet - which counts a fleet's server lacks: every count is sent, none is sent twice, and
  * counts of others are never sent.
  */
-#include <errno.h>
 
 #include "libprof/store/store_codec.h"
 #include "libprof/store/store_drop.h"
 #include "tests/unit/fleet_fixture.h"
 
-START_TEST(fleet_sends_each_count_once)
+FIXTURE(setup, teardown);
+
+TEST(fleet_sends_each_count_once)
 {
 	struct mp_ip_count ip;
 	size_t nr;
@@ -33,9 +34,8 @@ START_TEST(fleet_sends_each_count_once)
 	ck_assert_uint_eq(total(), 7);
 	ck_assert_int_eq(batch.seq, 3);
 }
-END_TEST
 
-START_TEST(fleet_sends_again_what_may_be_lost)
+TEST(fleet_sends_again_what_may_be_lost)
 {
 	int64_t first;
 	bool is;
@@ -57,9 +57,8 @@ START_TEST(fleet_sends_again_what_may_be_lost)
 	ck_assert(!is);
 	ck_assert_uint_eq(send(), 0);
 }
-END_TEST
 
-START_TEST(fleet_sparing_batch_waits_for_the_end_of_the_day)
+TEST(fleet_sparing_batch_waits_for_the_end_of_the_day)
 {
 	batch.sparing = true;
 	batch.today = TODAY;
@@ -87,9 +86,8 @@ START_TEST(fleet_sparing_batch_waits_for_the_end_of_the_day)
 	batch.sparing = false;
 	ck_assert_uint_eq(send(), 1);
 }
-END_TEST
 
-START_TEST(fleet_batch_keeps_its_limit)
+TEST(fleet_batch_keeps_its_limit)
 {
 	size_t nr = 0, nr_batches = 0;
 
@@ -109,9 +107,8 @@ START_TEST(fleet_batch_keeps_its_limit)
 	ck_assert_uint_ge(nr_batches, 10);
 	ck_assert_uint_eq(send(), 0);
 }
-END_TEST
 
-START_TEST(fleet_sends_nothing_for_folded_days)
+TEST(fleet_sends_nothing_for_folded_days)
 {
 	for (int day = 0; day < 20; day++) {
 		add(TODAY + day, 0x1000, 3);
@@ -120,9 +117,8 @@ START_TEST(fleet_sends_nothing_for_folded_days)
 		ck_assert_uint_eq(send(), 0);
 	}
 }
-END_TEST
 
-START_TEST(fleet_replaces_folded_days_that_grow_late)
+TEST(fleet_replaces_folded_days_that_grow_late)
 {
 	for (int day = 0; day < 20; day++) {
 		add(TODAY + day, 0x1000, 3);
@@ -136,9 +132,8 @@ START_TEST(fleet_replaces_folded_days_that_grow_late)
 	ck_assert_uint_ge(batch.rows[0].total, 3 * 12 + 100);
 	ck_assert_uint_eq(send(), 0);
 }
-END_TEST
 
-START_TEST(fleet_copy_sends_only_new_counts)
+TEST(fleet_copy_sends_only_new_counts)
 {
 	struct mp_fleet_epoch before, after;
 	struct mp_edge_count edge = {0x10, 0x20, 9, 4};
@@ -168,7 +163,6 @@ START_TEST(fleet_copy_sends_only_new_counts)
 	ck_assert_uint_eq(total(), 19);
 	ok(mp_store_check(store, &err));
 }
-END_TEST
 
 static uint64_t samples(void)
 {
@@ -180,7 +174,7 @@ static uint64_t samples(void)
 	return found.nr_samples;
 }
 
-START_TEST(fleet_pull_replaces_the_one_before)
+TEST(fleet_pull_replaces_the_one_before)
 {
 	struct mp_fleet_profile nothing = {.id = id};
 
@@ -197,9 +191,8 @@ START_TEST(fleet_pull_replaces_the_one_before)
 	ck_assert_uint_eq(samples(), 5 + 19);
 	ok(mp_store_check(store, &err));
 }
-END_TEST
 
-START_TEST(fleet_never_sends_what_was_pulled)
+TEST(fleet_never_sends_what_was_pulled)
 {
 	pull(100, 10);
 	ck_assert_uint_eq(send(), 0);
@@ -214,9 +207,8 @@ START_TEST(fleet_never_sends_what_was_pulled)
 	ck_assert_uint_eq(send(), 1);
 	ck_assert_uint_eq(total(), 2);
 }
-END_TEST
 
-START_TEST(fleet_forgets_a_dropped_module)
+TEST(fleet_forgets_a_dropped_module)
 {
 	add(TODAY, 0x1000, 5);
 	pull(100, 10);
@@ -229,9 +221,8 @@ START_TEST(fleet_forgets_a_dropped_module)
 	ck_assert_uint_eq(send(), 1);
 	ck_assert_uint_eq(total(), 3);
 }
-END_TEST
 
-START_TEST(fleet_sends_all_to_another_server)
+TEST(fleet_sends_all_to_another_server)
 {
 	add(TODAY, 0x1000, 5);
 	ck_assert_uint_eq(send(), 1);
@@ -240,9 +231,8 @@ START_TEST(fleet_sends_all_to_another_server)
 	ck_assert_int_eq(batch.seq, 1);
 	ck_assert_int_eq(batch.previous, 0);
 }
-END_TEST
 
-START_TEST(fleet_check_finds_damage)
+TEST(fleet_check_finds_damage)
 {
 	pull(100, 10);
 	ck_assert_int_eq(sqlite3_exec(store->db, "UPDATE fleet_base SET total = total + 1", NULL,
@@ -256,28 +246,3 @@ START_TEST(fleet_check_finds_damage)
 	add(TODAY, 0x1000, 1);
 	ck_assert_int_ne(mp_fleet_collect(store, &batch, 1000, &err), 0);
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_fleet");
-	TCase *tc = tcase_create("fleet");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, fleet_sends_each_count_once);
-	tcase_add_test(tc, fleet_sends_again_what_may_be_lost);
-	tcase_add_test(tc, fleet_sparing_batch_waits_for_the_end_of_the_day);
-	tcase_add_test(tc, fleet_batch_keeps_its_limit);
-	tcase_add_test(tc, fleet_sends_nothing_for_folded_days);
-	tcase_add_test(tc, fleet_replaces_folded_days_that_grow_late);
-	tcase_add_test(tc, fleet_copy_sends_only_new_counts);
-	tcase_add_test(tc, fleet_pull_replaces_the_one_before);
-	tcase_add_test(tc, fleet_never_sends_what_was_pulled);
-	tcase_add_test(tc, fleet_forgets_a_dropped_module);
-	tcase_add_test(tc, fleet_sends_all_to_another_server);
-	tcase_add_test(tc, fleet_check_finds_damage);
-	suite_add_tcase(s, tc);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)

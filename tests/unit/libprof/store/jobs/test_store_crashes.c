@@ -3,7 +3,6 @@
  * test_store_crashes - crashes are counted by module and time, forgotten after a month, and go with their
  * module.
  */
-#include <errno.h>
 #include <signal.h>
 
 #include "libprof/store/jobs/store_crashes.h"
@@ -18,9 +17,11 @@ static uint64_t count(struct mp_store *store, int64_t module, int64_t since_s)
 	return nr;
 }
 
-START_TEST(store_counts_crashes_of_a_module_since_a_time)
+FIXTURE(setup, teardown);
+
+TEST(store_counts_crashes_of_a_module_since_a_time)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t one = put(store, 1, 100), two = put(store, 2, 100);
 
 	ok(mp_store_add_crash(store, one, NOW, SIGSEGV, &err));
@@ -33,13 +34,11 @@ START_TEST(store_counts_crashes_of_a_module_since_a_time)
 	ck_assert_uint_eq(count(store, two, NOW), 1);
 	ck_assert_int_eq(mp_store_add_crash(store, one, -1, SIGSEGV, &err), -EINVAL);
 	ck_assert_int_eq(mp_store_add_crash(store, one, NOW, 0, &err), -EINVAL);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_forgets_crashes_after_a_month_and_with_their_module)
+TEST(store_forgets_crashes_after_a_month_and_with_their_module)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	int64_t one = put(store, 1, 100), two = put(store, 2, 100);
 
 	ok(mp_store_add_crash(store, one, NOW, SIGSEGV, &err));
@@ -50,11 +49,9 @@ START_TEST(store_forgets_crashes_after_a_month_and_with_their_module)
 	ck_assert_uint_eq(count(store, two, 0), 2);
 	ok(mp_store_drop_module(store, two, &err));
 	ck_assert_uint_eq(count(store, two, 0), 0);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_notices_what_another_connection_changed)
+TEST(store_notices_what_another_connection_changed)
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE), *other = open_as(MP_STORE_WRITE);
 
@@ -68,19 +65,3 @@ START_TEST(store_notices_what_another_connection_changed)
 	mp_store_close(other);
 	mp_store_close(store);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("store_crashes");
-	TCase *tc = tcase_create("store_crashes");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, store_counts_crashes_of_a_module_since_a_time);
-	tcase_add_test(tc, store_forgets_crashes_after_a_month_and_with_their_module);
-	tcase_add_test(tc, store_notices_what_another_connection_changed);
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

@@ -4,7 +4,6 @@
  * a round has each step once; another process's change is noticed; rounds, rejected layouts, costs;
  * damage is found.
  */
-#include <errno.h>
 
 #include "libprof/store/jobs/store_history.h"
 #include "tests/unit/store_fixture.h"
@@ -42,9 +41,11 @@ static size_t nr_decisions(struct mp_store *store)
 	return nr;
 }
 
-START_TEST(store_reads_a_job_back_as_it_was_written)
+FIXTURE(setup, teardown);
+
+TEST(store_reads_a_job_back_as_it_was_written)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_job job = want(store, false), back;
 
 	ck_assert_int_eq(job.state, MP_JOB_WANTED);
@@ -85,14 +86,12 @@ START_TEST(store_reads_a_job_back_as_it_was_written)
 	mp_store_fini_job(&back);
 	mp_store_fini_job(&job);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_says_what_was_decided_in_the_order_of_events)
+TEST(store_says_what_was_decided_in_the_order_of_events)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
-	struct mp_job job = want(store, false);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(mp_store_fini_job) struct mp_job job = want(store, false);
 	struct mp_decision *list;
 	size_t nr;
 
@@ -116,14 +115,11 @@ START_TEST(store_says_what_was_decided_in_the_order_of_events)
 	ok(mp_store_list_history(store, NULL, NOW + 60, &list, &nr, &err));
 	ck_assert_uint_eq(nr, 2);
 	mp_store_free_history(list, nr);
-	mp_store_fini_job(&job);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_takes_a_step_once_and_changes_nothing_else_then)
+TEST(store_takes_a_step_once_and_changes_nothing_else_then)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_job job = want(store, false), late = want(store, false);
 	struct mp_job_step step = step_of("profile", "done");
 
@@ -141,13 +137,11 @@ START_TEST(store_takes_a_step_once_and_changes_nothing_else_then)
 	ck_assert_uint_eq(nr_decisions(store), 2);
 	mp_store_fini_job(&late);
 	mp_store_fini_job(&job);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_begins_a_new_round_only_when_asked_again)
+TEST(store_begins_a_new_round_only_when_asked_again)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_job job = want(store, false);
 	struct mp_job_step step = step_of("upgrade", "changed");
 
@@ -181,13 +175,11 @@ START_TEST(store_begins_a_new_round_only_when_asked_again)
 	ck_assert_uint_eq(job.round, 4);
 	mp_store_fini_job(&job);
 	ck_assert_uint_eq(nr_decisions(store), 6);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_keeps_neither_half_of_a_step_that_is_rolled_back)
+TEST(store_keeps_neither_half_of_a_step_that_is_rolled_back)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
+	AUTO(close_store) struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_job job = want(store, false), back;
 
 	ok(mp_store_begin(store, &err));
@@ -198,17 +190,15 @@ START_TEST(store_keeps_neither_half_of_a_step_that_is_rolled_back)
 	ck_assert_uint_eq(nr_decisions(store), 1);
 	mp_store_fini_job(&back);
 	mp_store_fini_job(&job);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_refuses_paths_and_cuts_long_reasons)
+TEST(store_refuses_paths_and_cuts_long_reasons)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_job job;
 	char text[5000];
 	struct mp_job_step step = {"profile", "done", text, NOW};
 
+	store = open_as(MP_STORE_WRITE);
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	ck_assert_int_eq(mp_store_want_job(store, "prog", MP_JOB_BY_TIMER, 0, false, NOW, &job,
@@ -222,16 +212,14 @@ START_TEST(store_refuses_paths_and_cuts_long_reasons)
 	ck_assert_uint_eq(strlen(job.detail), MP_JOB_TEXT_MAX);
 	mp_store_fini_job(&job);
 	ok(mp_store_check(store, &err));
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_remembers_layouts_that_are_never_tried_again)
+TEST(store_remembers_layouts_that_are_never_tried_again)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_id id = id_of(1), other = id_of(2), none = {.text_hash = 5};
 	bool rejected;
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_reject_layout(store, &id, "aa", "slower", NOW, &err));
 	ok(mp_store_reject_layout(store, &id, "aa", "slower still", NOW, &err));
 	ok(mp_store_reject_layout(store, &none, "aa", "crashed", NOW, &err));
@@ -244,15 +232,13 @@ START_TEST(store_remembers_layouts_that_are_never_tried_again)
 	ok(mp_store_is_rejected(store, &other, "aa", &rejected, &err));
 	ck_assert(!rejected);
 	ck_assert_int_eq(mp_store_reject_layout(store, &id, "", "", NOW, &err), -EINVAL);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_adds_up_what_a_day_has_cost)
+TEST(store_adds_up_what_a_day_has_cost)
 {
-	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_spent spent, some = {1500, 4096};
 
+	store = open_as(MP_STORE_WRITE);
 	ok(mp_store_add_spent(store, NOW, &some, &err));
 	ok(mp_store_add_spent(store, NOW + 60, &some, &err));
 	ok(mp_store_read_spent(store, NOW, &spent, &err));
@@ -263,11 +249,9 @@ START_TEST(store_adds_up_what_a_day_has_cost)
 	ok(mp_store_add_spent(store, NOW + 40 * DAY, &some, &err));
 	ok(mp_store_read_spent(store, NOW, &spent, &err));
 	ck_assert_uint_eq(spent.cpu_ms, 0);
-	mp_store_close(store);
 }
-END_TEST
 
-START_TEST(store_names_states)
+TEST(store_names_states)
 {
 	for (int s = 0; s < MP_NR_JOB_STATES; s++) {
 		enum mp_job_state found;
@@ -278,7 +262,6 @@ START_TEST(store_names_states)
 	}
 	ck_assert(!mp_job_state_find("strange", &(enum mp_job_state){0}));
 }
-END_TEST
 
 static const char *const damages[] = {
 	"UPDATE job SET state = 'strange'",
@@ -298,7 +281,7 @@ static const char *const damages[] = {
 	"UPDATE history SET reason = hex(zeroblob(3000))",
 };
 
-START_TEST(store_check_finds_impossible_jobs)
+TEST_EACH(store_check_finds_impossible_jobs, sizeof(damages) / sizeof(damages[0]))
 {
 	struct mp_store *store = open_as(MP_STORE_WRITE);
 	struct mp_job job = want(store, false);
@@ -311,27 +294,3 @@ START_TEST(store_check_finds_impossible_jobs)
 	ck_assert_ptr_nonnull(strstr(err.msg, "impossible"));
 	mp_store_close(store);
 }
-END_TEST
-
-static Suite *make_suite(void)
-{
-	Suite *suite = suite_create("store_jobs");
-	TCase *tc = tcase_create("jobs");
-
-	tcase_add_checked_fixture(tc, setup, teardown);
-	tcase_add_test(tc, store_reads_a_job_back_as_it_was_written);
-	tcase_add_test(tc, store_says_what_was_decided_in_the_order_of_events);
-	tcase_add_test(tc, store_takes_a_step_once_and_changes_nothing_else_then);
-	tcase_add_test(tc, store_begins_a_new_round_only_when_asked_again);
-	tcase_add_test(tc, store_keeps_neither_half_of_a_step_that_is_rolled_back);
-	tcase_add_test(tc, store_refuses_paths_and_cuts_long_reasons);
-	tcase_add_test(tc, store_remembers_layouts_that_are_never_tried_again);
-	tcase_add_test(tc, store_adds_up_what_a_day_has_cost);
-	tcase_add_test(tc, store_names_states);
-	tcase_add_loop_test(tc, store_check_finds_impossible_jobs, 0,
-			    (int)(sizeof(damages) / sizeof(damages[0])));
-	suite_add_tcase(suite, tc);
-	return suite;
-}
-
-MORPH_SUITE_MAIN(make_suite)

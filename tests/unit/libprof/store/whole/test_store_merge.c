@@ -3,29 +3,25 @@
  * test_store_merge - merging databases gives what one database with all data would hold.
  * Nothing is added twice, and a failure changes nothing.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "libprof/store/store_paths.h"
 #include "libprof/store/store_private.h"
 #include "libprof/store/store_process.h"
 #include "libprof/store/whole/store_merge.h"
-#include "tests/unit/suite.h"
+#include "tests/unit/scratch.h"
 
 #define DAY MP_SECONDS_PER_DAY
 #define NOW (20000LL * DAY + 5000)
 
-static char dir[64];
 static struct mp_store *a, *b, *out;
 static struct mp_merge_stats stats;
-static struct mp_err err;
 
 #define ok(call) ck_assert_msg((call) == 0, "%s: %s", #call, err.msg)
 
 static struct mp_store *open_store(const char *name)
 {
 	struct mp_store *store = NULL;
-	char db[128];
+	char db[256];
 
 	snprintf(db, sizeof(db), "%s/%s.db", dir, name);
 	ok(mp_store_open(db, MP_STORE_WRITE, &store, &err));
@@ -34,8 +30,7 @@ static struct mp_store *open_store(const char *name)
 
 static void setup(void)
 {
-	strcpy(dir, "/tmp/morph-merge-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
+	scratch_make();
 	a = open_store("a");
 	b = open_store("b");
 	out = open_store("out");
@@ -43,13 +38,10 @@ static void setup(void)
 
 static void teardown(void)
 {
-	char cmd[128];
-
 	mp_store_close(a);
 	mp_store_close(b);
 	mp_store_close(out);
-	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(cmd), 0);
+	scratch_remove();
 }
 
 static struct mp_id id_of(unsigned int n)
@@ -173,7 +165,9 @@ static void expect_equal(struct mp_store *x, struct mp_store *y, int64_t since_s
 	mp_store_free_modules(my, ny);
 }
 
-START_TEST(merge_is_what_one_database_would_hold)
+FIXTURE(setup, teardown);
+
+TEST(merge_is_what_one_database_would_hold)
 {
 	struct mp_store *both = open_store("both");
 	struct mp_program_activity *px, *py;
@@ -228,9 +222,8 @@ START_TEST(merge_is_what_one_database_would_hold)
 	free(wy);
 	mp_store_close(both);
 }
-END_TEST
 
-START_TEST(merge_adds_exact_counts_to_exact_ones_only)
+TEST(merge_adds_exact_counts_to_exact_ones_only)
 {
 	const int64_t day = NOW / DAY;
 	const struct mp_span days[] = {{day, day, true}, {day + 1, day + 1, true}};
@@ -261,9 +254,8 @@ START_TEST(merge_adds_exact_counts_to_exact_ones_only)
 	ok(mp_store_is_exact(out, module.key, NOW + DAY, &exact, &err));
 	ck_assert_msg(exact, "the day that has no samples");
 }
-END_TEST
 
-START_TEST(merge_of_the_same_again_is_refused)
+TEST(merge_of_the_same_again_is_refused)
 {
 	collect(a, 1, NOW, 0x1000, 50);
 	ok(merge(out, a, false));
@@ -277,9 +269,8 @@ START_TEST(merge_of_the_same_again_is_refused)
 	ck_assert_uint_eq(stats.nr_samples, 100);
 	ok(mp_store_check(out, &err));
 }
-END_TEST
 
-START_TEST(merge_knows_a_session_that_went_on)
+TEST(merge_knows_a_session_that_went_on)
 {
 	struct mp_ledger more = {.emitted = 7, .attributed = 7};
 	struct mp_ip_count count = {0x1000, 7};
@@ -304,9 +295,8 @@ START_TEST(merge_knows_a_session_that_went_on)
 	ok(mp_store_check(out, &err));
 	ok(mp_store_check(a, &err));
 }
-END_TEST
 
-START_TEST(merge_knows_a_session_by_more_than_its_second)
+TEST(merge_knows_a_session_by_more_than_its_second)
 {
 	/* Two machines started in the same second: neither ledger includes the other. */
 	collect(a, 1, NOW, 0x1000, 50);
@@ -328,9 +318,8 @@ START_TEST(merge_knows_a_session_by_more_than_its_second)
 	ok(merge(out, b, false));
 	ok(mp_store_check(out, &err));
 }
-END_TEST
 
-START_TEST(merge_keeps_the_path_seen_last)
+TEST(merge_keeps_the_path_seen_last)
 {
 	struct mp_module module;
 	struct mp_id id = id_of(1);
@@ -347,10 +336,9 @@ START_TEST(merge_keeps_the_path_seen_last)
 	ck_assert_int_eq(module.last_s, NOW + DAY);
 	free(module.path);
 }
-END_TEST
 
 /* Old days share a bucket in one database, and are separate in the other. */
-START_TEST(merge_of_folded_days_is_exact)
+TEST(merge_of_folded_days_is_exact)
 {
 	struct mp_module *modules;
 	uint64_t total = 0;
@@ -373,12 +361,11 @@ START_TEST(merge_of_folded_days_is_exact)
 	ck_assert_uint_eq(modules[0].nr_samples, 30);
 	mp_store_free_modules(modules, nr);
 }
-END_TEST
 
 /* Changes one row of database a without the store's code. */
 static void damage(const char *sql)
 {
-	char path[128];
+	char path[256];
 	sqlite3 *db;
 
 	snprintf(path, sizeof(path), "%s/a.db", dir);
@@ -388,7 +375,7 @@ static void damage(const char *sql)
 	sqlite3_close(db);
 }
 
-START_TEST(merge_that_fails_can_be_rolled_back)
+TEST(merge_that_fails_can_be_rolled_back)
 {
 	collect(out, 1, NOW, 0x1000, 10);
 	collect(a, 2, NOW + 1, 0x1000, 10);
@@ -399,19 +386,17 @@ START_TEST(merge_that_fails_can_be_rolled_back)
 	ok(mp_store_begin(out, &err));
 	ok(mp_store_commit(out, &err));
 	{
-		struct mp_session *sessions;
+		AUTO_FREE struct mp_session *sessions = NULL;
 		size_t nr;
 
 		ok(mp_store_list_sessions(out, &sessions, &nr, &err));
 		ck_assert_uint_eq(nr, 1);
-		free(sessions);
 	}
 	/* Merging needs a transaction, to be undone on failure. */
 	ck_assert_int_eq(mp_store_merge(out, b, false, &stats, &err), -EINVAL);
 }
-END_TEST
 
-START_TEST(merge_finds_what_ledgers_do_not_know)
+TEST_EACH(merge_finds_what_ledgers_do_not_know, 2)
 {
 	static const struct {
 		const char *sql, *what;
@@ -428,25 +413,3 @@ START_TEST(merge_finds_what_ledgers_do_not_know)
 	ck_assert_ptr_nonnull(strstr(err.msg, cases[_i].what));
 	ok(mp_store_check(out, &err));
 }
-END_TEST
-
-static Suite *suite(void)
-{
-	Suite *s = suite_create("store_merge");
-	TCase *t = tcase_create("merge");
-
-	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, merge_is_what_one_database_would_hold);
-	tcase_add_test(t, merge_adds_exact_counts_to_exact_ones_only);
-	tcase_add_test(t, merge_of_the_same_again_is_refused);
-	tcase_add_test(t, merge_knows_a_session_that_went_on);
-	tcase_add_test(t, merge_knows_a_session_by_more_than_its_second);
-	tcase_add_test(t, merge_keeps_the_path_seen_last);
-	tcase_add_test(t, merge_of_folded_days_is_exact);
-	tcase_add_test(t, merge_that_fails_can_be_rolled_back);
-	tcase_add_loop_test(t, merge_finds_what_ledgers_do_not_know, 0, 2);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-MORPH_SUITE_MAIN(suite)
