@@ -32,7 +32,7 @@ struct value {
 
 static int differs(struct od *od, const char *why)
 {
-	od->why = why;
+	od->why = od->why ? od->why : why;
 	return -EPERM;
 }
 

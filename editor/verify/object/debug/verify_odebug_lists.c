@@ -137,7 +137,7 @@ int od_read_list(struct od *od, struct od_side *side, bool locations, uint64_t o
 			range.expr = r.c.at;
 			od_skip(&r.c, range.expr_size);
 		}
-		if (r.bad || r.c.bad)
+		if (r.bad || r.c.bad || !od_may_look(od))
 			return od_refuse(od, side, r.section, off, "is a damaged list");
 		if (any && (range.anywhere || range.start < range.end) &&
 		    !od_add_range(out, &range))

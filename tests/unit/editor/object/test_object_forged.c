@@ -446,6 +446,30 @@ START_TEST(verify_accepts_the_object_as_it_is)
 }
 END_TEST
 
+START_TEST(verify_refuses_debug_information_that_takes_too_long)
+{
+	struct me_bytes old = {0}, new = {0};
+	struct rewrite_bytes made;
+	struct forged a, b;
+	struct mp_err err = {""};
+
+	ck_assert(rewrite_compile("gcc -c tests/data/object_debug_many.S", &made));
+	forged_open(&a, &made);
+	forged_open(&b, &made);
+	another_local(&b);
+	forged_write(&a, &old);
+	forged_write(&b, &new);
+	ck_assert_int_eq(me_verify_object(old.data, old.size, new.data, new.size, NULL, &err),
+			 -EPERM);
+	ck_assert_msg(strstr(err.msg, "takes too long"), "%s", err.msg);
+	forged_fini(&a);
+	forged_fini(&b);
+	me_bytes_fini(&old);
+	me_bytes_fini(&new);
+	free(made.data);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("object_forged");
@@ -453,6 +477,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, verify_accepts_the_object_as_it_is);
+	tcase_add_test(t, verify_refuses_debug_information_that_takes_too_long);
 	tcase_add_loop_test(t, verify_refuses_what_was_thought_out, 0,
 			    (int)(sizeof(cases) / sizeof(*cases)));
 	suite_add_tcase(s, t);
