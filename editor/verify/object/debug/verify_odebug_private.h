@@ -98,7 +98,7 @@ struct od {
 	struct od_side old, new;
 	struct od_pair *by_old, *by_new;
 	uint32_t nr_pairs;
-	uint64_t looks, looks_max; /* at instructions and at entries of lists */
+	uint64_t looks, looks_max;	   /* at instructions and at entries of lists */
 	const char *why;		   /* an entry differs */
 	struct od_list was, now;	   /* locations of the value at hand */
 	struct od_list code_was, code_now; /* code of the entry at hand */

@@ -236,8 +236,8 @@ static void by_name(struct forged *f)
 /* Another function of the same name. */
 static void by_name_of_another(struct forged *f)
 {
-	uint32_t s = add_local(f, "twin", STT_FUNC, (uint16_t)section(f, ".text"),
-			       place(f, "slide", 0));
+	uint32_t s =
+		add_local(f, "twin", STT_FUNC, (uint16_t)section(f, ".text"), place(f, "slide", 0));
 
 	by_name(f);
 	reloc(f, section(f, ".data"), 0)->r_info = ELF64_R_INFO((uint64_t)s, R_X86_64_64);
