@@ -22,7 +22,7 @@ struct me_offsets {
 	size_t nr_named;
 	uint64_t run_base,
 		run_next; /* base of the current run of offsets, 0: unknown; end of the run */
-	uint64_t asked; /* the last base of which it was asked whether it is a switch's */
+	uint64_t asked;	  /* the last base of which it was asked whether it is a switch's */
 	bool is_switch;
 };
 

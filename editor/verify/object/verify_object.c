@@ -109,7 +109,7 @@ static int compare_sections(struct vo *vo)
 		grows = b->header.sh_size > a->header.sh_size && vo_has_tables(&vo->old, i);
 		if (!same_header(a, b) || !same_alignment(a, b, grows) ||
 		    (!mp_relobj_is_code(a) && a->header.sh_type != SHT_RELA &&
-					   strcmp(a->name, b->name)))
+		     strcmp(a->name, b->name)))
 			return vo_refuse(vo, &vo->new, i, 0, "is another section");
 		/* Tools that number symbols anew take the link away, and linkers ignore such a table. */
 		if (a->header.sh_type == VO_SHT_ADDRSIG && a->header.sh_link == old->symtab)

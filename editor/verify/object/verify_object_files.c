@@ -58,7 +58,7 @@ static bool member_at(const struct mapped *m, size_t off, const struct ar_hdr **
 struct members {
 	struct {
 		size_t old, new;
-	} *at;
+	} * at;
 	uint32_t nr, cap;
 	struct mapped old_index, new_index; /* the member with the symbols, if there is one */
 };

@@ -158,7 +158,8 @@ static bool same_type(const struct vo *vo, const struct vo_table *a, const struc
 	k = mp_relobj_reloc_at(t, y);
 	if (i < s->nr_relocs && s->relocs[i].r_offset < x + 4)
 		return k < t->nr_relocs && t->relocs[k].r_offset == y &&
-		       s->relocs[i].r_offset == x && vo_same_symbol(vo, &s->relocs[i], &t->relocs[k]);
+		       s->relocs[i].r_offset == x &&
+		       vo_same_symbol(vo, &s->relocs[i], &t->relocs[k]);
 	return !vo_relocated(s, x, x + 4) && !vo_relocated(t, y, y + 4) &&
 	       !memcmp(s->data + x, t->data + y, 4);
 }

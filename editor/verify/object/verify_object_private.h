@@ -91,7 +91,8 @@ struct vo_compared {
 struct vo {
 	struct vo_side old, new;
 	struct vo_set seen;
-	uint64_t nr_passed, code_size; /* places that were passed over; bytes of both objects' code */
+	uint64_t nr_passed,
+		code_size; /* places that were passed over; bytes of both objects' code */
 	struct vo_set values, origins; /* old address -> new one, and back */
 	struct vo_set ends;	       /* where functions of the original end by their symbols */
 	uint32_t *counterpart;	       /* per symbol of the original: that of the new object */

@@ -25,8 +25,9 @@ static struct vo_pair *set_slot(const struct vo_set *set, struct vo_pair pair, b
 	uint64_t old = hash_place(0, pair.old), hash = by_old ? old : hash_place(old, pair.new);
 	uint32_t i = (uint32_t)hash & (set->room - 1);
 
-	while (set->slots[i].old.section && !(vo_same_place(set->slots[i].old, pair.old) &&
-					      (by_old || vo_same_place(set->slots[i].new, pair.new))))
+	while (set->slots[i].old.section &&
+	       !(vo_same_place(set->slots[i].old, pair.old) &&
+		 (by_old || vo_same_place(set->slots[i].new, pair.new))))
 		i = (i + 1) & (set->room - 1);
 	return &set->slots[i];
 }
@@ -134,8 +135,7 @@ static struct vo_ref field_ref(const struct vo_side *side, const struct code *co
 
 		if (r->r_offset != code->place.off + code->insn.disp_off || !vo_reloc_size(r))
 			continue;
-		ref = vo_ref_of(side, r,
-				(int64_t)(code->place.off + code->insn.len - r->r_offset));
+		ref = vo_ref_of(side, r, (int64_t)(code->place.off + code->insn.len - r->r_offset));
 		/* An address in a field that holds a distance leads elsewhere. */
 		ref.code &= type == R_X86_64_PC32 || type == R_X86_64_PLT32;
 		break;
@@ -184,8 +184,8 @@ static bool loads_address(const struct code *code, uint64_t off)
 		return false;
 	/* Only prefixes stand before it; with those of vectors, 8d is another instruction. */
 	for (uint64_t i = 0; i < opcode; i++)
-		if ((code->bytes[i] & 0xf0) != 0x40 && !memchr("\x26\x2e\x36\x3e\x64\x65\x66\x67\xf2\xf3",
-							      code->bytes[i], 10))
+		if ((code->bytes[i] & 0xf0) != 0x40 &&
+		    !memchr("\x26\x2e\x36\x3e\x64\x65\x66\x67\xf2\xf3", code->bytes[i], 10))
 			return false;
 	return true;
 }
@@ -402,7 +402,8 @@ static int compare_functions(struct vo *vo, struct vo_place old, struct vo_place
 
 	if (!a && !(vo->unchanged[old.section] && vo_same_place(old, new)))
 		why = "lies outside of functions, in a section that changed";
-	else if (x->sh_flags != y->sh_flags || vo->old.group[old.section] != vo->new.group[new.section])
+	else if (x->sh_flags != y->sh_flags ||
+		 vo->old.group[old.section] != vo->new.group[new.section])
 		why = "lies in a section of another kind in the new object";
 	else if (!a != !b || (a && !vo_cies_same(vo, a, b)))
 		why = "has other unwind information in the new object";
@@ -459,8 +460,8 @@ static int compare_pair(struct vo *vo, struct vo_pair pair)
 	if (rc)
 		return rc;
 	loop = nr_old == LIMIT || nr_new == LIMIT; /* for (;;); in both, unless it is refused */
-	if (loop && !(nr_old == nr_new && loops(pair.old, old_passed) &&
-		      loops(pair.new, new_passed)))
+	if (loop &&
+	    !(nr_old == nr_new && loops(pair.old, old_passed) && loops(pair.new, new_passed)))
 		return vo_refuse(vo, &vo->old, from.section, from.off,
 				 "loops in one of the objects only, or has too many no-ops");
 	rc = compare_rows(vo, from, pair.old, pair.new, new_passed, nr_new);

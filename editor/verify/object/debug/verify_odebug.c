@@ -160,6 +160,7 @@ int vo_debug(struct vo *vo)
 		rc = find_sections(&od, &od.new);
 	if (!rc)
 		rc = od_pairs(&od);
+	od.looks_max = OD_LOOKS * (od.nr_pairs + (uint64_t)vo->old.obj->size + vo->new.obj->size);
 	if (!rc)
 		rc = od_lines(&od);
 	for (uint32_t i = 1; !rc && i < obj->nr_sections; i++)

@@ -27,7 +27,7 @@ struct entry {
 
 static int differs(struct od *od, const char *why)
 {
-	od->why = why;
+	od->why = od->why ? od->why : why;
 	return -EPERM;
 }
 

@@ -289,7 +289,7 @@ static bool same_in(struct od *od, struct od_list *old, struct od_list *new,
 
 			if (at.section != range->section || at.off >= range->end)
 				break;
-			if (!same_at_pair(od, old, new, &pairs[i]))
+			if (!same_at_pair(od, old, new, &pairs[i]) || !od_may_look(od))
 				return false;
 		}
 	}

@@ -66,6 +66,7 @@ struct od {
 	struct od_side old, new;
 	struct od_pair *by_old, *by_new;
 	uint32_t nr_pairs;
+	uint64_t looks, looks_max;	   /* at instructions and at entries of lists */
 	const char *why;		   /* an entry differs */
 	struct od_list was, now;	   /* locations of the value at hand */
 	struct od_list code_was, code_now; /* code of the entry at hand */
@@ -73,6 +74,19 @@ struct od {
 	struct od_pair same;
 	uint64_t same_size;
 };
+
+/*
+ * Scopes may be nested, and lists named again and again: the time must stay in proportion to the objects. For those of
+ * compilers, there is less than one look for every five bytes.
+ */
+#define OD_LOOKS 16
+static inline bool od_may_look(struct od *od)
+{
+	if (od->looks++ < od->looks_max)
+		return true;
+	od->why = "has debug information that takes too long to compare";
+	return false;
+}
 
 /* ---- verify_odebug_fields.c ---- */
 static inline int od_refuse(struct od *od, const struct od_side *side, uint32_t section,

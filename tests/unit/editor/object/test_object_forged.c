@@ -236,8 +236,8 @@ static void by_name(struct forged *f)
 /* Another function of the same name. */
 static void by_name_of_another(struct forged *f)
 {
-	uint32_t s = add_local(f, "twin", STT_FUNC, (uint16_t)section(f, ".text"),
-			       place(f, "slide", 0));
+	uint32_t s =
+		add_local(f, "twin", STT_FUNC, (uint16_t)section(f, ".text"), place(f, "slide", 0));
 
 	by_name(f);
 	reloc(f, section(f, ".data"), 0)->r_info = ELF64_R_INFO((uint64_t)s, R_X86_64_64);
@@ -437,6 +437,29 @@ TEST(verify_accepts_the_object_as_it_is)
 	forged_write(&b, &new);
 	ck_assert_msg(!me_verify_object(old.data, old.size, new.data, new.size, NULL, &err), "%s",
 		      err.msg);
+	forged_fini(&a);
+	forged_fini(&b);
+	me_bytes_fini(&old);
+	me_bytes_fini(&new);
+	free(made.data);
+}
+
+TEST(verify_refuses_debug_information_that_takes_too_long)
+{
+	struct me_bytes old = {0}, new = {0};
+	struct rewrite_bytes made;
+	struct forged a, b;
+	struct mp_err err = {""};
+
+	ck_assert(rewrite_compile("gcc -c tests/data/object_debug_many.S", &made));
+	forged_open(&a, &made);
+	forged_open(&b, &made);
+	another_local(&b);
+	forged_write(&a, &old);
+	forged_write(&b, &new);
+	ck_assert_int_eq(me_verify_object(old.data, old.size, new.data, new.size, NULL, &err),
+			 -EPERM);
+	ck_assert_msg(strstr(err.msg, "takes too long"), "%s", err.msg);
 	forged_fini(&a);
 	forged_fini(&b);
 	me_bytes_fini(&old);

@@ -383,8 +383,7 @@ TEST(verify_refuses_moved_dynamic_symbols_of_fixed_addresses)
 	old = function_at(&p, "pointed");
 	dynsym = mp_elf_section(p.good, ".dynsym");
 	for (uint32_t i = 0; i < p.good->nr_symbols; i++)
-		if (!strcmp(p.good->symbols[i].name, "pointed") &&
-		    p.good->symbols[i].vaddr != old)
+		if (!strcmp(p.good->symbols[i].name, "pointed") && p.good->symbols[i].vaddr != old)
 			copy = &p.good->symbols[i];
 	ck_assert_ptr_nonnull(copy);
 	for (uint64_t at = dynsym->off; at < dynsym->off + dynsym->size; at += sizeof(symbol)) {
