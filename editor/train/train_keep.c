@@ -15,7 +15,6 @@
 #include "editor/train/train_private.h"
 #include "libprof/audit/sequential_test.h"
 
-
 /* Publishes the debug file beside the output, and first, so that no output lacks one. */
 static int keep_debug(struct me_trainer *t)
 {

@@ -56,7 +56,8 @@ enum vf_fde_flag {
 	VF_FDE_ASKED = 1 << 12, /* the program may look for it among the frames of its stack */
 	VF_FDE_PLACE = 1 << 13, /* data may know a place in it that is no label */
 	VF_FDE_READ = 1 << 14,	/* its bytes may be read, or its address computed with */
-	VF_FDE_COMPUTES = 1 << 15, /* computes with labels, or others know its own: they keep their values */
+	VF_FDE_COMPUTES =
+		1 << 15, /* computes with labels, or others know its own: they keep their values */
 };
 
 /* Bytes of one entry of the index for vf_eh_find(), which runs for each piece, patch and changed call. */

@@ -370,7 +370,8 @@ bool vf_label_may_move(const struct vf *vf, uint64_t old)
 	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, old);
 
 	return fde && old != fde->start && (vf->o->relinkable || vf->o->ehdr.e_type == ET_DYN) &&
-	       (fde->flags & (VF_FDE_LABELS | VF_FDE_DIFFERENCES | VF_FDE_COMPUTES)) == VF_FDE_LABELS &&
+	       (fde->flags & (VF_FDE_LABELS | VF_FDE_DIFFERENCES | VF_FDE_COMPUTES)) ==
+		       VF_FDE_LABELS &&
 	       vf_bits_get(&vf->old.grid, old);
 }
 

@@ -104,8 +104,8 @@ static void reach_places(struct user *u, struct values v)
 	for (uint64_t at = vf_bits_next(&vf->old.target, u->fde->start + 1, end); at < end;
 	     at = vf_bits_next(&vf->old.target, at + 1, end))
 		if (vf_bits_get(&vf->old.grid, at) &&
-		    (!(u->state[at - u->fde->start] & BRANCHED) || vf_bits_get(&vf->old.text_ref, at) ||
-		     vf_bits_get(&vf->old.word_ref, at)))
+		    (!(u->state[at - u->fde->start] & BRANCHED) ||
+		     vf_bits_get(&vf->old.text_ref, at) || vf_bits_get(&vf->old.word_ref, at)))
 			reach(u, at, v);
 }
 
@@ -201,7 +201,8 @@ static bool write_word(struct user *u, const ZydisDecodedOperand *op, struct val
 		return true;
 	w->table |= value.table != 0;
 	w->label |= value.label != 0;
-	for (uint64_t at = u->fde->start; at < end; at = vf_bits_next(&u->vf->old.grid, at + 1, end)) {
+	for (uint64_t at = u->fde->start; at < end;
+	     at = vf_bits_next(&u->vf->old.grid, at + 1, end)) {
 		struct vf_full f;
 
 		if (!vf_decode_full(u->vf, at, end, &f) ||
@@ -389,7 +390,8 @@ static void note_branches(struct user *u)
 {
 	uint64_t end = u->fde->start + u->fde->size;
 
-	for (uint64_t at = u->fde->start; at < end; at = vf_bits_next(&u->vf->old.grid, at + 1, end)) {
+	for (uint64_t at = u->fde->start; at < end;
+	     at = vf_bits_next(&u->vf->old.grid, at + 1, end)) {
 		const uint8_t *b = mp_elf_bytes(u->vf->o, at, end - at);
 		struct vf_insn insn;
 

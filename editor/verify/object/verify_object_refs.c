@@ -142,7 +142,8 @@ bool vo_table_distance(const struct vo_side *side, uint32_t section, const Elf64
 		       int64_t *distance)
 {
 	const struct vo_place at = {section, (uint32_t)reloc->r_offset};
-	uint32_t low = mp_search(i, 0, side->nr_bases, compare_places(&side->bases[i].at, &at) <= 0);
+	uint32_t low =
+		mp_search(i, 0, side->nr_bases, compare_places(&side->bases[i].at, &at) <= 0);
 	const struct vo_base *base;
 
 	if (!low || side->bases[low - 1].at.section != section)

@@ -205,7 +205,8 @@ static const struct {
 	{"xchg %rsp, %rbx", {0x48, 0x87, 0xe3}, 3},
 };
 
-TEST_EACH(rows_stop_behind_a_change_of_stacks_that_no_program_tells, sizeof(changes) / sizeof(changes[0]))
+TEST_EACH(rows_stop_behind_a_change_of_stacks_that_no_program_tells,
+	  sizeof(changes) / sizeof(changes[0]))
 {
 	uint8_t code[0x20], nr = changes[_i].nr;
 
