@@ -3,7 +3,7 @@
  * audit_simulate - audits of invented run times, to check the promises of the
  * sequential test.
  *
- * Decides which kinds of noise there are. Called by `morph-audit --simulate` and by the tests.
+ * Decides which kinds of noise there are. Called by tests/tools/audit_simulate.c and by the tests.
  */
 #ifndef ME_AUDIT_SIMULATE_H
 #define ME_AUDIT_SIMULATE_H
