@@ -33,8 +33,8 @@ nr = 0
 for top in ("scripts", "tests"):
     for where, _, files in os.walk(top):
         for path in (os.path.join(where, f) for f in sorted(files)):
-            # This test's own examples, and those of links.sh, name nothing.
-            if top == "tests" and not path.endswith((".sh", ".py")) or path.endswith(("project/links.sh", "project/scripts.sh")):
+            # This test's own examples, and those of layers.sh and links.sh, name nothing.
+            if top == "tests" and not path.endswith((".sh", ".py")) or path.endswith(("project/layers.sh", "project/links.sh", "project/scripts.sh")):
                 continue
             with open(path, encoding="utf-8", errors="replace") as f:
                 text = f.read()
