@@ -30,6 +30,7 @@ branches:
 	.cfi_endproc
 	.size branches, . - branches
 
+	.fill	8, 1, 0xcc
 	.globl slide
 	.type slide, @function
 slide:

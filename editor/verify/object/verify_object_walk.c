@@ -110,6 +110,10 @@ static int decode(struct vo *vo, const struct vo_side *side, struct vo_place pla
 	code->place = place;
 	code->first_reloc = mp_relobj_reloc_at(s, place.off);
 	code->nr_relocs = mp_relobj_reloc_at(s, place.off + code->insn.len) - code->first_reloc;
+	/* Such as one of bytes before, to which nothing leads. */
+	if (vo_relocated(s, place.off, place.off))
+		return vo_refuse(vo, side, place.section, place.off,
+				 "is changed by a relocation that begins before it");
 	for (uint32_t i = 0; i < code->nr_relocs; i++)
 		if (!vo_fills_field(&code->insn, &s->relocs[code->first_reloc + i], place.off))
 			return vo_refuse(vo, side, place.section, place.off,

@@ -213,6 +213,12 @@ static void reloc_of_eight_bytes(struct forged *f)
 		ELF64_R_INFO((uint64_t)symbol(f, "another"), R_X86_64_64);
 }
 
+/* Its first half lies in padding. */
+static void reloc_of_bytes_before(struct forged *f)
+{
+	add_reloc(f, section(f, ".text"), place(f, "slide", 0) - 4, R_X86_64_64, 0, 0);
+}
+
 static void address_for_distance(struct forged *f)
 {
 	add_reloc(f, section(f, ".text"), place(f, "branches", 6), R_X86_64_32, 1,
@@ -368,7 +374,8 @@ static const struct {
 	{nothing, second_reloc, "", "two relocations change the same bytes"},
 	{nothing, reloc_of_condition, "", "not one of a field"},
 	{nothing, reloc_of_jump, "", "not one of a field"},
-	{nothing, reloc_of_eight_bytes, "", "not one of a field"},
+	{nothing, reloc_of_eight_bytes, "", "begins before it"},
+	{nothing, reloc_of_bytes_before, "", "begins before it"},
 	{nothing, address_for_distance, "", "refers to something else"},
 	{nothing, indirect_function, "", "refers to something else"},
 	{by_name, by_name_of_another, "", "an address became two"},
