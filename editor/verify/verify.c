@@ -36,7 +36,7 @@
 #include "editor/verify/read/verify_parallel.h"
 #include "editor/verify/stubs/verify_count.h"
 #include "editor/verify/stubs/verify_free_registers.h"
-#include "editor/verify/stubs/verify_marker.h"
+#include "editor/verify/marker/verify_marker.h"
 #include "editor/verify/stubs/verify_paths.h"
 #include "editor/verify/stubs/verify_threads.h"
 #include "editor/verify/stubs/verify_versions.h"

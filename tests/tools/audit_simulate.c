@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "editor/base/defaults.h"
-#include "tests/support/audit_simulate.h"
+#include "tests/support/audits/audit_simulate.h"
 
 static void simulate(struct me_simulation *sim, size_t nr_audits, size_t max_pairs)
 {

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "libprof/audit/program_audit.h"
-#include "tests/support/windows.h"
+#include "tests/support/audits/windows.h"
 
 #define ALPHA 0.01
 

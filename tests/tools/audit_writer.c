@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #include "libprof/note/audit_file.h"
-#include "tests/support/windows.h"
+#include "tests/support/audits/windows.h"
 
 #define MAX_EFFECTS 16
 #define MAX_THREADS 64

@@ -52,7 +52,7 @@ measure() {
 	local p=$1 turns=$2
 	shift 2
 	gcc -O2 -fno-inline -fno-unroll-loops -fno-tree-vectorize -fno-ipa-icf -Wl,--build-id \
-		-o "$p" "$root/tests/data/$p.c" -lpthread || fail "gcc: $p"
+		-o "$p" "$root/tests/data/bias/$p.c" -lpthread || fail "gcc: $p"
 	command_ends 0 "instrument $p" morph-optimize instrument --all --kind=calls --counts=calls --report=none "$p" -o "$p.i"
 	# On a busy machine the collector may miss how a short run began.
 	for _ in 1 2 3; do

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "tests/support/windows.h"
+#include "tests/support/audits/windows.h"
 #include "tests/unit/suite.h"
 
 #define ALPHA 0.01

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "tests/support/audit_simulate.h"
+#include "tests/support/audits/audit_simulate.h"
 #include "libprof/audit/sequential_test.h"
 #include "tests/unit/suite.h"
 

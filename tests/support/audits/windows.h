@@ -6,7 +6,7 @@
 #ifndef TESTS_WINDOWS_H
 #define TESTS_WINDOWS_H
 
-#include "tests/support/audit_simulate.h"
+#include "tests/support/audits/audit_simulate.h"
 #include "libprof/note/audit_file.h"
 
 struct windows {

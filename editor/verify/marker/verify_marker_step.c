@@ -10,8 +10,8 @@
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
+#include "editor/verify/marker/verify_marker_private.h"
 #include "editor/verify/read/verify_effect.h"
-#include "editor/verify/stubs/verify_marker_private.h"
 
 #define PREFIX	"__morph_marker_"
 #define SECTION ".morph.markers"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* audit_simulate - generates the noise and runs the audits. The test is sequential_test.c,
  * unchanged. */
-#include "tests/support/audit_simulate.h"
+#include "tests/support/audits/audit_simulate.h"
 
 #include <math.h>
 #include <string.h>

@@ -16,14 +16,14 @@
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
+#include "editor/verify/marker/verify_marker.h"
+#include "editor/verify/marker/verify_marker_private.h"
 #include "editor/verify/read/verify_effect.h"
 #include "editor/verify/read/verify_lsda.h"
 #include "editor/verify/read/verify_piece_index.h"
 #include "editor/verify/stubs/verify_block.h"
 #include "editor/verify/stubs/verify_graph.h"
-#include "editor/verify/stubs/verify_marker.h"
 #include "editor/verify/stubs/verify_unwinder.h"
-#include "editor/verify/stubs/verify_marker_private.h"
 
 #define ARGUMENTS (VF_MARKER_REGS(VF_ARGUMENT_REGS) | VF_MARKER_VECTORS(8))
 #define RESULTS	  (VF_MARKER_REGS(VF_RESULT_REGS) | VF_MARKER_VECTORS(2))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* windows - invented windows; see windows.h. */
-#include "tests/support/windows.h"
+#include "tests/support/audits/windows.h"
 
 #include <math.h>
 
