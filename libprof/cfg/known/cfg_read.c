@@ -332,6 +332,9 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 		f->read |= has && vectors_are_summed(f->b, at);
 		return 0;
 	case ZYDIS_MNEMONIC_XOR:
+		/* The C library hides pointers by a word of the thread's. */
+		if (o[1].type == ZYDIS_OPERAND_TYPE_MEMORY && o[1].mem.segment == ZYDIS_REGISTER_FS)
+			return 0;
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
 		/* fall through */
 	case ZYDIS_MNEMONIC_NEG:
