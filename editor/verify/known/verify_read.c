@@ -263,7 +263,8 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 	case ZYDIS_MNEMONIC_NOT:
 	case ZYDIS_MNEMONIC_XOR:
 		/* The C library hides pointers so, which it restores before it uses them. */
-		if (f->z.mnemonic == ZYDIS_MNEMONIC_XOR && op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		if (f->z.mnemonic == ZYDIS_MNEMONIC_XOR &&
+		    op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 		    op[1].mem.segment == ZYDIS_REGISTER_FS)
 			return 0;
 		/* Of two equal registers, the result is zero. No data counts from any other result. */
