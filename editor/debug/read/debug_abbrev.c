@@ -17,7 +17,8 @@
 #define NO_ENTRYVIEW_ATTR 0x2d4f
 
 enum {
-	OFFSET_SIZE = 4
+	OFFSET_SIZE = 4,
+	MOST_ATTRS = 256 /* of one entry: values without bytes would cost nothing but time */
 };
 
 static bool is_of_interest(unsigned int name)
@@ -49,6 +50,8 @@ static int read_attrs(struct me_abbrevs *t, struct me_abbrev *a, struct mp_curso
 			return -EBADMSG;
 		if (!name && !form)
 			break;
+		if (i == MOST_ATTRS)
+			return -EBADMSG;
 		if (form == DW_FORM_implicit_const)
 			mp_cursor_sleb(c);
 		if (!me_grow(&t->attrs, &t->cap_attrs, t->nr_attrs + 1, sizeof(*t->attrs)))

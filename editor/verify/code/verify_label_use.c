@@ -12,12 +12,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/base/grow.h"
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/code/verify_label.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 /* Most words of a table before one that an operand names. */
 #define TABLE_MAX 4096
@@ -111,15 +112,43 @@ static void reach_places(struct user *u, struct values v)
 
 static bool is_in_frame(const ZydisDecodedOperand *op)
 {
-	return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.index == ZYDIS_REGISTER_NONE &&
+	return op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 	       (op->mem.base == ZYDIS_REGISTER_RSP || op->mem.base == ZYDIS_REGISTER_RBP);
 }
 
-/* Does the operand share bytes with the word? */
+/* Does the operand share bytes with the word? With an index it may be any word. */
 static bool meets(const ZydisDecodedOperand *op, const struct word *w)
 {
-	return is_in_frame(op) && op->mem.base == w->base && op->mem.disp.value < w->disp + 8 &&
-	       w->disp < op->mem.disp.value + op->size / 8;
+	return is_in_frame(op) && op->mem.base == w->base &&
+	       (op->mem.index != ZYDIS_REGISTER_NONE ||
+		(op->mem.disp.value < w->disp + 8 && w->disp < op->mem.disp.value + op->size / 8));
+}
+
+/*
+ * Does the instruction make an address of the frame, by which the word may be read? Such an address is that of
+ * a table if the word holds a label.
+ */
+static bool takes_frame(const struct vf_full *f, const struct word *w)
+{
+	const ZydisDecodedOperand *to = &f->op[0], *from = &f->op[1];
+
+	if (!w->label ||
+	    (to->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	     (to->reg.value == ZYDIS_REGISTER_RSP || to->reg.value == ZYDIS_REGISTER_RBP)))
+		return false;
+	if (f->z.mnemonic == ZYDIS_MNEMONIC_LEA)
+		return from->mem.base == w->base;
+	return f->z.mnemonic == ZYDIS_MNEMONIC_MOV && from->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       from->reg.value == w->base;
+}
+
+static bool takes_labels(const struct user *u, const struct vf_full *f)
+{
+	bool takes = false;
+
+	for (uint32_t i = 0; i < u->nr_words; i++)
+		takes |= takes_frame(f, &u->word[i]);
+	return takes;
 }
 
 /* What an operand that is read holds. Return: false: a part of a value. */
@@ -145,7 +174,7 @@ static bool read_operand(const struct user *u, const struct values *v,
 				continue;
 			out->table |= u->word[i].table;
 			out->label |= u->word[i].label;
-			whole &= op->mem.disp.value == u->word[i].disp;
+			whole &= (op->mem.disp.value - u->word[i].disp) % 8 == 0;
 		}
 		return whole || !out->label;
 	case ZYDIS_OPERAND_TYPE_IMMEDIATE:
@@ -208,6 +237,8 @@ static bool write_word(struct user *u, const ZydisDecodedOperand *op, struct val
 		if (!vf_decode_full(u->vf, at, end, &f) ||
 		    (w->base == ZYDIS_REGISTER_RSP && goes_on_raised(u, at + f.z.length, &f)))
 			return false;
+		if (takes_frame(&f, w))
+			queue(u, at);
 		for (uint8_t i = 0; i < f.z.operand_count; i++)
 			if (meets(&f.op[i], w))
 				queue(u, at);
@@ -223,7 +254,7 @@ static bool write_operand(struct user *u, struct values *v, const ZydisDecodedOp
 
 	if (!to)
 		return !any(value) || !is_in_frame(op) || op->size != 64 ||
-		       write_word(u, op, value);
+		       (op->mem.index == ZYDIS_REGISTER_NONE && write_word(u, op, value));
 	v->table = value.table ? v->table | to : v->table & ~to;
 	v->label = value.label ? v->label | to : v->label & ~to;
 	return true;
@@ -278,13 +309,16 @@ static bool step(struct user *u, struct values *v, const struct vf_full *f, uint
 	switch (f->z.mnemonic) {
 	case ZYDIS_MNEMONIC_NOP: return true;
 	case ZYDIS_MNEMONIC_MOV:
-		return read_operand(u, v, &op[1], names, &a) &&
+		by = read_operand(u, v, &op[1], names, &a);
+		a.table |= takes_labels(u, f);
+		return by &&
 		       (!a.label || op[0].size == 64 ||
 			op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) &&
 		       write_operand(u, v, &op[0], a);
 	case ZYDIS_MNEMONIC_LEA:
 		by = register_bit(op[1].mem.base) | register_bit(op[1].mem.index);
-		a = (struct values){by & v->table || names & TABLE, (names & LABEL) != 0};
+		a = (struct values){by & v->table || names & TABLE || takes_labels(u, f),
+				    (names & LABEL) != 0};
 		return !(by & v->label) && (!a.label || op[0].size == 64) &&
 		       write_operand(u, v, &op[0], a);
 	case ZYDIS_MNEMONIC_CMP:
@@ -352,31 +386,35 @@ static bool go_from(struct user *u, uint64_t at)
 	return true;
 }
 
-/* An operand of the instruction at @insn names a label of @fde, or a table with one. */
+/* The table at @start has a label of @fde. */
+struct owner {
+	uint64_t start;
+	struct vf_fde *fde;
+	bool computes; /* of the first one of a table: a function computes with a label of the table */
+};
+
+/* An operand of the instruction at @insn names a label, or a table with some. */
 struct seed {
-	struct vf_fde *user, *owner; /* the function with the operand, and that with the label */
+	struct vf_fde *user;  /* the function with the operand */
+	struct vf_fde *label; /* the function with the label; NULL: a table */
+	struct owner *table;  /* the first of its owners */
 	uint64_t insn;
-	uint8_t kind;
 };
 
 struct seeds {
 	struct seed *list;
 	uint32_t nr, cap;
+	struct owner *owners;
+	uint32_t nr_owners, cap_owners;
 };
 
-static int add_seed(struct seeds *s, struct seed seed)
+static int by_table(const void *a, const void *b)
 {
-	if (s->nr == s->cap) {
-		uint32_t cap = s->cap ? 2 * s->cap : 64;
-		struct seed *grown = realloc(s->list, cap * sizeof(*grown));
+	const struct owner *x = a, *y = b;
 
-		if (!grown)
-			return -ENOMEM;
-		s->list = grown;
-		s->cap = cap;
-	}
-	s->list[s->nr++] = seed;
-	return 0;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->fde < y->fde ? -1 : x->fde > y->fde;
 }
 
 static int by_insn(const void *a, const void *b)
@@ -417,7 +455,7 @@ static int follow(const struct vf *vf, const struct seed *seeds, uint32_t nr)
 		note_branches(&u);
 	for (uint32_t i = 0; !ret && i < nr; i++) {
 		queue(&u, seeds[i].insn);
-		u.state[seeds[i].insn - fde->start] |= seeds[i].kind;
+		u.state[seeds[i].insn - fde->start] |= seeds[i].label ? LABEL : TABLE;
 	}
 	u.ways = fde->size * WAYS;
 	while (!ret && u.nr_queued) {
@@ -450,26 +488,56 @@ static int look_at_word(const struct vf *vf, struct seeds *seeds, uint64_t at, u
 {
 	struct vf_fde *fde = vf_is_text(vf, label) ? vf_eh_find(&vf->old.eh, label) : NULL;
 	uint64_t start;
-	int ret = 0;
 
 	if (!fde || fde->start == label || vf_is_text(vf, at))
 		return 0;
 	start = table_start(vf, at);
 	if (!start)
 		fde->flags |= VF_FDE_COMPUTES;
-	/* In the function itself, an index that begins with 1 may count from the word before. */
-	for (size_t i = start ? vf_first_ref(vf, start - 8) : vf->old.refs.nr;
-	     !ret && i < vf->old.refs.nr && vf->old.refs.list[i].to <= start; i++) {
-		struct vf_fde *user = vf_eh_find(&vf->old.eh, vf->old.refs.list[i].insn);
+	return start ? mp_push(seeds->owners, seeds->nr_owners, seeds->cap_owners,
+			       (struct owner){start, fde, false})
+		     : 0;
+}
 
-		if (vf->old.refs.list[i].to != start &&
-		    (vf->old.refs.list[i].to != start - 8 || user != fde))
+/* Looks for the operands that name the table with the owners from @first to @end. */
+static int look_at_table(const struct vf *vf, struct seeds *seeds, uint32_t first, uint32_t end)
+{
+	struct owner *owners = seeds->owners;
+	const uint64_t start = owners[first].start;
+	int ret = 0;
+
+	for (size_t i = vf_first_ref(vf, start - 8);
+	     !ret && i < vf->old.refs.nr && vf->old.refs.list[i].to <= start; i++) {
+		const struct vf_ref *ref = &vf->old.refs.list[i];
+		struct vf_fde *user = vf_eh_find(&vf->old.eh, ref->insn);
+		uint32_t own = mp_search(k, first, end, owners[k].fde < user);
+
+		/* In a function with labels of the table, an index that begins with 1 may count from the word before. */
+		if (ref->to != start &&
+		    (ref->to != start - 8 || own == end || owners[own].fde != user))
 			continue;
 		if (user)
-			ret = add_seed(seeds,
-				       (struct seed){user, fde, vf->old.refs.list[i].insn, TABLE});
+			ret = mp_push(seeds->list, seeds->nr, seeds->cap,
+				      (struct seed){user, NULL, &owners[first], ref->insn});
 		else
-			fde->flags |= VF_FDE_COMPUTES;
+			owners[first].computes = true;
+	}
+	return ret;
+}
+
+static int find_table_seeds(const struct vf *vf, struct seeds *seeds)
+{
+	uint32_t next;
+	int ret = 0;
+
+	if (seeds->nr_owners)
+		qsort(seeds->owners, seeds->nr_owners, sizeof(*seeds->owners), by_table);
+	for (uint32_t i = 0; !ret && i < seeds->nr_owners; i = next) {
+		for (next = i + 1;
+		     next < seeds->nr_owners && seeds->owners[next].start == seeds->owners[i].start;
+		     next++)
+			;
+		ret = look_at_table(vf, seeds, i, next);
 	}
 	return ret;
 }
@@ -488,6 +556,8 @@ static int find_seeds(const struct vf *vf, struct seeds *seeds)
 			ret = look_at_word(vf, seeds, rel->vaddr,
 					   rel->sym_value + (uint64_t)rel->addend);
 	}
+	if (!ret)
+		ret = find_table_seeds(vf, seeds);
 	for (size_t i = 0; !ret && i < vf->old.names.nr; i++) {
 		const struct vf_ref *name = &vf->old.names.list[i];
 		struct vf_fde *fde = vf_is_text(vf, name->to) ? vf_eh_find(&vf->old.eh, name->to)
@@ -498,11 +568,36 @@ static int find_seeds(const struct vf *vf, struct seeds *seeds)
 			continue;
 		user = vf_eh_find(&vf->old.eh, name->insn);
 		if (user)
-			ret = add_seed(seeds, (struct seed){user, fde, name->insn, LABEL});
+			ret = mp_push(seeds->list, seeds->nr, seeds->cap,
+				      (struct seed){user, fde, NULL, name->insn});
 		else
 			fde->flags |= VF_FDE_COMPUTES;
 	}
 	return ret;
+}
+
+static void note_computes(const struct seed *seeds, uint32_t nr)
+{
+	seeds->user->flags |= VF_FDE_COMPUTES;
+	for (uint32_t i = 0; i < nr; i++) {
+		if (seeds[i].label)
+			seeds[i].label->flags |= VF_FDE_COMPUTES;
+		else
+			seeds[i].table->computes = true;
+	}
+}
+
+/* What is computed with one label of a table may concern all others. */
+static void note_owners(const struct seeds *seeds)
+{
+	bool computes = false;
+
+	for (uint32_t i = 0; i < seeds->nr_owners; i++) {
+		if (!i || seeds->owners[i].start != seeds->owners[i - 1].start)
+			computes = seeds->owners[i].computes;
+		if (computes)
+			seeds->owners[i].fde->flags |= VF_FDE_COMPUTES;
+	}
 }
 
 int vf_find_label_uses(const struct vf *vf)
@@ -528,10 +623,10 @@ int vf_find_label_uses(const struct vf *vf)
 		if (ret != 1)
 			continue;
 		ret = 0;
-		user->flags |= VF_FDE_COMPUTES;
-		for (uint32_t k = i; k < next; k++)
-			seeds.list[k].owner->flags |= VF_FDE_COMPUTES;
+		note_computes(&seeds.list[i], next - i);
 	}
+	note_owners(&seeds);
+	free(seeds.owners);
 	free(seeds.list);
 	return ret;
 }

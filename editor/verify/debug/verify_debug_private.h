@@ -21,6 +21,7 @@ struct vd_section {
 	const uint8_t *data; /* uncompressed */
 	uint64_t size;
 	uint8_t *inflated; /* owned; NULL: @data is in the file */
+	uint64_t nr_read;  /* of .debug_abbrev: abbreviations and attributes, by all units */
 };
 
 /* The sections of one file. */
@@ -109,7 +110,7 @@ void vd_file_close(struct vd_file *file);
 struct vf_cursor vd_section_at(const struct vd_section *s, uint64_t off);
 
 /* Read the header at @off, and the abbreviations. Return: 0, -ENOMEM, -EBADMSG. Ownership: vd_unit_close(). */
-int vd_unit_open(const struct vd_file *file, uint64_t off, struct vd_unit *out);
+int vd_unit_open(struct vd_file *file, uint64_t off, struct vd_unit *out);
 void vd_unit_close(struct vd_unit *unit);
 
 /* Is the value an offset in another section? */

@@ -8,6 +8,8 @@
 
 /* zlib cannot inflate to more than this many times the size. */
 #define INFLATION_MAX 1032
+/* Abbreviations and attributes that are read at most, for each byte of theirs and of entries. */
+#define TABLES_MAX 64
 
 /* ---- sections ------------------------------------------------------------------------------ */
 
@@ -119,13 +121,20 @@ struct vd_name vd_value_name(const struct vd_unit *u, const struct vd_value *v)
 
 /* ---- units --------------------------------------------------------------------------------- */
 
-int vd_unit_open(const struct vd_file *file, uint64_t off, struct vd_unit *out)
+int vd_unit_open(struct vd_file *file, uint64_t off, struct vd_unit *out)
 {
+	int ret;
+
 	*out = (struct vd_unit){.file = file};
 	if (!vd_unit_header(file->info.data, file->info.size, off, DW_UT_compile, out))
 		return -EBADMSG;
-	return vd_abbrevs_read(vd_section_at(&file->abbrev, out->abbrev_off), out->version,
-			       &out->abbrevs);
+	ret = vd_abbrevs_read(vd_section_at(&file->abbrev, out->abbrev_off), out->version,
+			      &out->abbrevs);
+	/* Compilers let many units share one table; it is read again for each. */
+	file->abbrev.nr_read += out->abbrevs.nr + out->abbrevs.nr_attrs;
+	if (!ret && file->abbrev.nr_read > TABLES_MAX * (file->abbrev.size + file->info.size))
+		ret = -EBADMSG;
+	return ret;
 }
 
 void vd_unit_close(struct vd_unit *u)

@@ -93,6 +93,9 @@ uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc)
 
 /* ---- forms --------------------------------------------------------------------------------- */
 
+/* Values without bytes cost an entry nothing: the time to read it must stay in proportion to its size. */
+#define ATTRS_MAX 256
+
 #define BYTES(n) ((n) + 2)
 #define VARIES	 1
 
@@ -205,6 +208,8 @@ static int read_attrs(struct vd_abbrevs *t, struct vd_abbrev *a, struct vf_curso
 			return -EBADMSG;
 		if (!name && !form)
 			break;
+		if (t->nr_attrs - a->first_attr == ATTRS_MAX)
+			return -EBADMSG;
 		if (form == DW_FORM_implicit_const)
 			value = vf_cursor_sleb(c);
 		if (!me_grow(&t->attrs, &t->cap_attrs, t->nr_attrs + 1, sizeof(*t->attrs)))

@@ -211,6 +211,7 @@ struct vd_list {
 	struct vf_cursor c;
 	struct vd_addresses from;
 	unsigned int version;
+	uint64_t nr_read; /* entries, those that are no range included */
 	bool locations, last;
 	struct vd_addr base;
 };

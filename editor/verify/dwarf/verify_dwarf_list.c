@@ -94,6 +94,7 @@ bool vd_list_next(struct vd_list *l, struct vd_range *r)
 
 	while (!any && !l->last && !l->c.bad) {
 		*r = (struct vd_range){.anywhere = false};
+		l->nr_read++;
 		any = five ? next_entry(l, r) : next_pair(l, r);
 	}
 	if (!any || !l->locations)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
 #include "libprof/insn/decoder.h"
 
@@ -29,7 +30,7 @@
 /* An operand at @at, in @part, holds a label or the address of a table of them. */
 struct origin {
 	uint32_t part, at;
-	uint32_t owner; /* the function with the label */
+	uint32_t of; /* the part with the label, or the first of the table's elements of starts */
 	bool label;
 };
 
@@ -44,6 +45,7 @@ struct uses {
 	mp_bits led_to; /* a word of data holds this address */
 	struct start {
 		uint32_t at, part; /* a table, and where one of its labels lies */
+		bool used;	   /* of a table's first: a function may compute with its labels */
 	} * starts;
 	uint32_t nr_starts, cap_starts;
 	struct origin *origins;
@@ -90,17 +92,43 @@ static uint16_t address_regs(const ZydisDecodedOperand *o)
 	return o->type == ZYDIS_OPERAND_TYPE_MEMORY ? gpr(o->mem.base) | gpr(o->mem.index) : 0;
 }
 
-/* Is it memory at a fixed place of the frame? */
+/* Is it memory in the frame? */
 static bool is_slot(const ZydisDecodedOperand *o)
 {
-	return o->type == ZYDIS_OPERAND_TYPE_MEMORY && !gpr(o->mem.index) &&
-	       (gpr(o->mem.base) & (BIT_RSP | BIT_RBP));
+	return o->type == ZYDIS_OPERAND_TYPE_MEMORY && (gpr(o->mem.base) & (BIT_RSP | BIT_RBP));
 }
 
+/* An index may lead to any slot. */
 static bool overlaps(const struct slot *s, const ZydisDecodedOperand *o)
 {
-	return is_slot(o) && gpr(o->mem.base) == s->base && o->mem.disp.value - s->disp < 8 &&
-	       s->disp - o->mem.disp.value < o->size / 8;
+	if (!is_slot(o) || gpr(o->mem.base) != s->base)
+		return false;
+	return gpr(o->mem.index) ||
+	       (o->mem.disp.value - s->disp < 8 && s->disp - o->mem.disp.value < o->size / 8);
+}
+
+/* An address in the frame that is moved to a register may be used like that of a table: slots may hold labels. */
+static bool points_to_slot(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o,
+			   const struct slot *s)
+{
+	uint16_t base = 0;
+
+	if (z->mnemonic == ZYDIS_MNEMONIC_LEA)
+		base = gpr(o[1].mem.base);
+	else if (z->mnemonic == ZYDIS_MNEMONIC_MOV && o[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
+		base = gpr(o[1].reg.value);
+	return s->label && base == s->base &&
+	       !(o[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		 gpr(o[0].reg.value) & (BIT_RSP | BIT_RBP));
+}
+
+static bool points_to_labels(const struct uses *u, const ZydisDecodedInstruction *z,
+			     const ZydisDecodedOperand *o)
+{
+	for (uint32_t i = 0; i < u->nr_slots; i++)
+		if (points_to_slot(z, o, &u->slots[i]))
+			return true;
+	return false;
 }
 
 static struct held look(const struct uses *u, const struct regs *r, const ZydisDecodedOperand *o,
@@ -125,7 +153,7 @@ static struct held look(const struct uses *u, const struct regs *r, const ZydisD
 				continue;
 			h.label |= u->slots[i].label;
 			h.table |= u->slots[i].table;
-			exact &= u->slots[i].disp == o->mem.disp.value;
+			exact &= (u->slots[i].disp - o->mem.disp.value) % 8 == 0;
 		}
 		h.lost = by & r->labels || marks & HAS_LABEL || (h.label && !exact);
 	}
@@ -210,6 +238,8 @@ static bool put_slot(struct uses *u, const ZydisDecodedOperand *o, struct held h
 		if (!decode(u, at, &z, any) ||
 		    (s->base == BIT_RSP && frees_arguments(u, &z, any, at + z.length)))
 			return false;
+		if (points_to_slot(&z, any, s))
+			wait(u, at);
 		for (unsigned int i = 0; i < z.operand_count; i++)
 			if (overlaps(s, &any[i]))
 				wait(u, at);
@@ -224,8 +254,8 @@ static bool put(struct uses *u, struct regs *r, const ZydisDecodedOperand *o, st
 		set(r, gpr(o->reg.value), h);
 		return !h.lost;
 	}
-	return !h.lost &&
-	       ((!h.label && !h.table) || !is_slot(o) || o->size != 64 || put_slot(u, o, h));
+	return !h.lost && ((!h.label && !h.table) || !is_slot(o) || o->size != 64 ||
+			   (!gpr(o->mem.index) && put_slot(u, o, h)));
 }
 
 /* Any other instruction must read no label. From a table's address it computes one of an entry. */
@@ -268,11 +298,12 @@ static bool execute(struct uses *u, struct regs *r, const ZydisDecodedInstructio
 	case ZYDIS_MNEMONIC_MOV:
 		c = look(u, r, &o[1], marks);
 		c.lost |= c.label && o[0].size != 64 && o[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE;
+		c.table |= points_to_labels(u, z, o);
 		return put(u, r, &o[0], c);
 	case ZYDIS_MNEMONIC_LEA:
 		by = address_regs(&o[1]);
 		c.label = marks & HAS_LABEL;
-		c.table = marks & HAS_TABLE || by & r->tables;
+		c.table = marks & HAS_TABLE || by & r->tables || points_to_labels(u, z, o);
 		c.lost = by & r->labels || (c.label && o[0].size != 64);
 		return put(u, r, &o[0], c);
 	case ZYDIS_MNEMONIC_CMP:
@@ -374,6 +405,12 @@ static bool go_on(struct uses *u, uint32_t at)
 	return true;
 }
 
+/* The labels in the part keep their values. */
+static void note_use(struct uses *u, uint32_t part)
+{
+	u->b->cfg->funcs[u->b->index->parts[part].func].flags |= MP_FUNC_LABEL_USES;
+}
+
 /* Follows @nr origins in one part. */
 static int follow(struct uses *u, const struct origin *origins, uint32_t nr)
 {
@@ -416,25 +453,31 @@ static int follow(struct uses *u, const struct origin *origins, uint32_t nr)
 	free(u->marks);
 	free(u->todo);
 	free(u->places);
-	for (uint32_t i = 0; !follows && i < nr; i++)
-		funcs[part->func].flags |= funcs[origins[i].owner].flags |= MP_FUNC_LABEL_USES;
+	for (uint32_t i = 0; !follows && i < nr; i++) {
+		funcs[part->func].flags |= MP_FUNC_LABEL_USES;
+		if (origins[i].label)
+			note_use(u, origins[i].of);
+		else
+			u->starts[origins[i].of].used = true;
+	}
 	return size ? 0 : -ENOMEM;
 }
 
-/* The operand at @at has a label of @owner, or a table with one. */
-static int add_origin(struct uses *u, uint32_t owner, uint32_t at, bool label)
+/* The operand at @at has a label or the address of a table. @of: as in struct origin. */
+static int add_origin(struct uses *u, uint32_t of, uint32_t at, bool label)
 {
 	uint32_t part = mp_part_at(u->b->index, at);
 
-	owner = u->b->index->parts[owner].func;
 	if (part == MP_NONE) {
-		u->b->cfg->funcs[owner].flags |= MP_FUNC_LABEL_USES;
+		if (label)
+			note_use(u, of);
+		else
+			u->starts[of].used = true;
 		return 0;
 	}
-
 	if (mp_grow(u->origins, u->cap_origins, u->nr_origins + 1))
 		return -ENOMEM;
-	u->origins[u->nr_origins++] = (struct origin){part, at, owner, label};
+	u->origins[u->nr_origins++] = (struct origin){part, at, of, label};
 	return 0;
 }
 
@@ -495,14 +538,14 @@ static int note_start(struct uses *u, uint32_t where, uint32_t at)
 	while (!mp_bit(u->b->refs, where)) {
 		if (++n == MAX_TABLE || where < 8 || mp_bit(u->led_to, where) ||
 		    !mp_bit(u->words, where - 8)) {
-			u->b->cfg->funcs[u->b->index->parts[part].func].flags |= MP_FUNC_LABEL_USES;
+			note_use(u, part);
 			return 0;
 		}
 		where -= 8;
 	}
 	if (mp_grow(u->starts, u->cap_starts, u->nr_starts + 1))
 		return -ENOMEM;
-	u->starts[u->nr_starts++] = (struct start){where, part};
+	u->starts[u->nr_starts++] = (struct start){where, part, false};
 	return 0;
 }
 
@@ -510,7 +553,9 @@ static int by_start(const void *a, const void *b)
 {
 	const struct start *x = a, *y = b;
 
-	return x->at < y->at ? -1 : x->at > y->at;
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return x->part < y->part ? -1 : x->part > y->part;
 }
 
 static int by_part(const void *a, const void *b)
@@ -520,25 +565,25 @@ static int by_part(const void *a, const void *b)
 	return x->part < y->part ? -1 : x->part > y->part;
 }
 
-/* Operands that name a table; those of its function may name the word before: indexes may begin with 1. */
+/* The first of starts that is not before @start. */
+static uint32_t find_start(const struct uses *u, struct start start)
+{
+	return mp_search(i, 0, u->nr_starts, by_start(&u->starts[i], &start) < 0);
+}
+
+/* Operands that name a table; those of its functions may name the word before: indexes may begin with 1. */
 static int note_tables(struct uses *u, const struct mp_ref *ref)
 {
-	uint32_t lo = 0, hi = u->nr_starts;
+	struct start own = {ref->target + 8, mp_part_at(u->b->index, ref->at), false};
+	uint32_t first = find_start(u, (struct start){ref->target, 0, false});
+	uint32_t before = find_start(u, own);
 	int ret = 0;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (u->starts[mid].at < ref->target)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	for (; !ret && lo < u->nr_starts && u->starts[lo].at <= ref->target + 8; lo++)
-		if (u->starts[lo].at == ref->target ||
-		    (u->starts[lo].at == ref->target + 8 &&
-		     u->starts[lo].part == mp_part_at(u->b->index, ref->at)))
-			ret = add_origin(u, u->starts[lo].part, ref->at, false);
+	if (first < u->nr_starts && u->starts[first].at == ref->target)
+		ret = add_origin(u, first, ref->at, false);
+	if (!ret && before < u->nr_starts && !by_start(&u->starts[before], &own))
+		ret = add_origin(u, find_start(u, (struct start){own.at, 0, false}), ref->at,
+				 false);
 	return ret;
 }
 
@@ -564,6 +609,19 @@ static int find_origins(struct uses *u)
 	return ret;
 }
 
+/* A table's labels share what is done with one of them. */
+static void note_starts(struct uses *u)
+{
+	bool used = false;
+
+	for (uint32_t i = 0; i < u->nr_starts; i++) {
+		if (!i || u->starts[i].at != u->starts[i - 1].at)
+			used = u->starts[i].used;
+		if (used)
+			note_use(u, u->starts[i].part);
+	}
+}
+
 int mp_cfg_find_label_uses(struct mp_cfg_build *b)
 {
 	struct uses u = {.b = b};
@@ -582,6 +640,7 @@ int mp_cfg_find_label_uses(struct mp_cfg_build *b)
 			;
 		ret = follow(&u, &u.origins[i], next - i);
 	}
+	note_starts(&u);
 	free(u.words);
 	free(u.led_to);
 	free(u.starts);

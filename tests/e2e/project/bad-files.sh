@@ -124,4 +124,17 @@ for p in "morph-stats -d" "morphd run -d" "morph -d"; do
 	# shellcheck disable=SC2086
 	command_ends 2 "$p ''" $p '' query
 done
+
+# Memory for a table of labels grows with its words and the operands that name it, not with their product.
+awk 'BEGIN {
+	print ".globl main\nmain: .cfi_startproc\nret\n.cfi_endproc\nf: .cfi_startproc"
+	for (i = 0; i < 40000; i++) print "lea table(%rip), %rax"
+	print "jmp *(%rax, %rdi, 8)\nlabel: ret\n.cfi_endproc\n.section .data.rel.ro, \"aw\"\ntable:"
+	for (i = 0; i < 4096; i++) print ".quad label"
+	print ".section .note.GNU-stack"
+}' >labels.s
+gcc labels.s -o labels || fail "gcc labels.s"
+for c in "--all -o labels.out labels" "verify labels labels.out"; do
+	bash -c "ulimit -d 1000000; exec morph-optimize $c" >out.txt 2>&1 || fail "many labels: $c: $(cat out.txt)"
+done
 finish

@@ -168,20 +168,20 @@ static bool same_line(const struct od_row *x, const struct od_row *y)
 }
 
 /* The row before @row at the same place that begins a statement; with @row itself if @self. */
-static const struct od_row *statement(const struct od_side *side, const struct od_row *row,
-				      struct vo_place place, bool self)
+static const struct od_row *statement(struct od *od, const struct od_side *side,
+				      const struct od_row *row, struct vo_place place, bool self)
 {
 	if (!self)
 		row--;
 	for (; row >= side->rows && row->section == place.section &&
 	       row->row.address == place.off && !row->end;
-	     row--)
+	     row--, od->looks++)
 		if (row->row.flags & VD_STMT)
 			return row;
 	return NULL;
 }
 
-static bool same_rows(const struct od *od, const struct od_pair *p)
+static bool same_rows(struct od *od, const struct od_pair *p)
 {
 	const struct od_row *a = row_at(&od->old, p->old), *b = row_at(&od->new, p->new);
 	bool self = true;
@@ -191,8 +191,8 @@ static bool same_rows(const struct od *od, const struct od_pair *p)
 	if (!same_line(a, b))
 		return false;
 	for (;; self = false) {
-		a = statement(&od->old, a, p->old, self);
-		b = statement(&od->new, b, p->new, self);
+		a = statement(od, &od->old, a, p->old, self);
+		b = statement(od, &od->new, b, p->new, self);
 		if (!a || !b)
 			return !a && !b;
 		if (!same_line(a, b) || a->row.flags != b->row.flags)
@@ -212,8 +212,9 @@ int od_lines(struct od *od)
 	if (!rc)
 		rc = compare_headers(od);
 	for (uint32_t i = 0; !rc && i < od->nr_pairs; i++)
-		if (!same_rows(od, &od->by_old[i]))
+		if (!same_rows(od, &od->by_old[i]) || !od_may_look(od))
 			rc = od_refuse(od, &od->old, od->by_old[i].old.section,
-				       od->by_old[i].old.off, "has another line in the new object");
+				       od->by_old[i].old.off,
+				       od->why ? od->why : "has another line in the new object");
 	return rc;
 }

@@ -60,10 +60,12 @@ int od_read_list(struct od *od, struct od_side *side, bool locations, uint64_t o
 			range.expr = od_offset(side, lists.section, r.expr.p);
 			range.expr_size = (uint64_t)(r.expr.end - r.expr.p);
 		}
-		if (r.start.section != r.end.section || range.start > range.end || !od_may_look(od))
+		if (r.start.section != r.end.section || range.start > range.end)
 			l.c.bad = true;
 		else if ((range.anywhere || range.start < range.end) && !od_add_range(out, &range))
 			return -ENOMEM;
 	}
+	od->looks += l.nr_read;
+	l.c.bad |= !od_may_look(od);
 	return l.c.bad ? od_refuse(od, side, lists.section, off, "is a damaged list") : 0;
 }

@@ -59,7 +59,7 @@ static bool same_place(struct vo_place x, struct vo_place y)
 	return x.section == y.section && x.off == y.off;
 }
 
-static bool is_pair_behind(const struct od *od, struct vo_place old, struct vo_place new)
+static bool is_pair_behind(struct od *od, struct vo_place old, struct vo_place new)
 {
 	uint32_t i = pair_at(od, old, false);
 	bool known = false;
@@ -68,6 +68,7 @@ static bool is_pair_behind(const struct od *od, struct vo_place old, struct vo_p
 	       od->by_old[i].old.off + 15 >= old.off) {
 		const struct od_pair *p = &od->by_old[i];
 
+		od->looks++;
 		if (p->old.off + p->old_len != old.off)
 			continue;
 		known = true;
@@ -77,7 +78,7 @@ static bool is_pair_behind(const struct od *od, struct vo_place old, struct vo_p
 	return !known; /* code that nothing leads to */
 }
 
-bool od_is_pair(const struct od *od, struct vo_place old, struct vo_place new, bool behind)
+bool od_is_pair(struct od *od, struct vo_place old, struct vo_place new, bool behind)
 {
 	uint32_t i;
 
@@ -88,7 +89,7 @@ bool od_is_pair(const struct od *od, struct vo_place old, struct vo_place new, b
 	i = pair_at(od, old, false);
 	if (i == od->nr_pairs || !same_place(od->by_old[i].old, old))
 		return true; /* code that nothing leads to */
-	for (; i < od->nr_pairs && same_place(od->by_old[i].old, old); i++)
+	for (; i < od->nr_pairs && same_place(od->by_old[i].old, old); i++, od->looks++)
 		if (same_place(od->by_old[i].new, new))
 			return true;
 	return false;
@@ -98,10 +99,9 @@ bool od_is_pair(const struct od *od, struct vo_place old, struct vo_place new, b
 
 static bool same_program(const struct od *od, uint64_t old, uint64_t new)
 {
-	for (uint32_t i = 0; i < od->old.nr_programs; i++)
-		if (od->old.programs[i] == old)
-			return od->new.programs[i] == new;
-	return false;
+	uint32_t i = mp_search(k, 0, od->old.nr_programs, od->old.programs[k] < old);
+
+	return i < od->old.nr_programs && od->old.programs[i] == old && od->new.programs[i] == new;
 }
 
 static bool same_reloc(struct od *od, const Elf64_Rela *x, const Elf64_Rela *y)
@@ -235,6 +235,7 @@ static bool same_expr(struct od *od, const struct od_list *old, const struct od_
 	if (!x->expr_size || (same_place(a, od->same.old) && same_place(b, od->same.new) &&
 			      x->expr_size == od->same_size))
 		return true;
+	od->looks += x->expr_size / 16;
 	if (!od_same_bytes(od, a, b, x->expr_size))
 		return false;
 	od->same.old = a;
@@ -251,8 +252,11 @@ static bool same_at(struct od *od, struct od_list *old, struct od_list *new, str
 	for (;;) {
 		const struct od_range *x = next_at(old, a, &i), *y = next_at(new, b, &k);
 
-		if (!x || !y)
+		if (!x || !y) {
+			/* In sorted lists it is at most one each. */
+			od->looks += i + k > 2 ? i + k : 0;
 			return !x && !y;
+		}
 		if (!same_expr(od, old, new, x, y))
 			return false;
 	}

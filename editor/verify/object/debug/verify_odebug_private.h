@@ -66,9 +66,9 @@ struct od {
 	struct od_side old, new;
 	struct od_pair *by_old, *by_new;
 	uint32_t nr_pairs;
-	uint64_t looks, looks_max;	   /* at instructions and at entries of lists */
-	const char *why;		   /* an entry differs */
-	struct od_list was, now;	   /* locations of the value at hand */
+	uint64_t looks, looks_max; /* at instructions, rows, abbreviations and entries of lists */
+	const char *why;	   /* an entry differs */
+	struct od_list was, now;   /* locations of the value at hand */
 	struct od_list code_was, code_now; /* code of the entry at hand */
 	/* The last two expressions that were found to be the same. */
 	struct od_pair same;
@@ -110,7 +110,7 @@ struct vd_addr od_field(const struct od_side *side, uint32_t section, uint64_t o
 bool od_same_bytes(struct od *od, struct vo_place old, struct vo_place new, uint64_t size);
 int od_pairs(struct od *od);
 /* May the new place stand for the old one? @behind: both are the ends of instructions. */
-bool od_is_pair(const struct od *od, struct vo_place old, struct vo_place new, bool behind);
+bool od_is_pair(struct od *od, struct vo_place old, struct vo_place new, bool behind);
 bool od_add_range(struct od_list *list, const struct od_range *range);
 /* Does the same hold in both lists at each pair of instructions, at their first and last bytes? */
 bool od_same_lists(struct od *od, struct od_list *old, struct od_list *new);
