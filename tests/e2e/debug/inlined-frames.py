@@ -40,6 +40,13 @@ def plain(frames):
     return found
 
 
+def same(tool, a, b):
+    # binutils 2.40 gives some innermost functions, of a header in a clone of a function, the file of the unit.
+    if os.path.basename(tool) == "addr2line" and a and b and a[1:] == b[1:]:
+        return (a[0][0], a[0][2]) == (b[0][0], b[0][2])
+    return a == b
+
+
 def main():
     tool, original, output, moved = sys.argv[1:]
     listed = subprocess.run([moved, output, "--inlined", original], capture_output=True, text=True, check=True).stdout
@@ -54,7 +61,7 @@ def main():
     for triple, a, b, c in zip(triples, now, was, calls):
         if all(where.split(":")[0] in ("", "??") for _, where in b):
             b = []
-        if plain(a) == plain(b + c):
+        if same(tool, plain(a), plain(b + c)):
             continue
         wrong += 1
         if wrong <= 4:
