@@ -25,6 +25,8 @@
 #define WORDS	  32
 /* Ways that are followed for each byte of a function: the work is bounded by its size. */
 #define WAYS 512
+/* Most instructions between the one that makes an address of the frame and the call that gets it. */
+#define BEFORE_CALL 8
 /* Most instructions from the one that raises the stack pointer to the function's return. */
 #define EPILOGUE 12
 
@@ -54,9 +56,11 @@ enum {
 	BRANCHED = 2, /* a direct branch leads here */
 	TABLE = 4,    /* the instruction names a table of labels */
 	LABEL = 8,    /* it names a label */
+	FILLS = 16,   /* a call whose first argument is an address of the frame */
 };
 
-#define LOST 0x0fc7u /* by a call: rax rcx rdx rsi rdi r8 to r11 */
+#define LOST   0x0fc7u /* by a call: rax rcx rdx rsi rdi r8 to r11 */
+#define SECOND (1u << (ZYDIS_REGISTER_RSI - ZYDIS_REGISTER_RAX)) /* a call's second argument */
 
 static uint32_t register_bit(ZydisRegister reg)
 {
@@ -353,6 +357,9 @@ static bool go_from(struct user *u, uint64_t at)
 	switch (f.z.meta.category) {
 	case ZYDIS_CATEGORY_RET: return true;
 	case ZYDIS_CATEGORY_CALL:
+		/* It may copy the table: memcpy(). */
+		if (u->state[at - start] & FILLS && v.table & SECOND)
+			return false;
 		v.table &= ~LOST;
 		v.label &= ~LOST;
 		if (u->fde->lsda)
@@ -439,6 +446,42 @@ static void note_branches(struct user *u)
 	}
 }
 
+static bool writes(const struct vf_full *f, ZydisRegister reg)
+{
+	for (uint8_t i = 0; i < f->z.operand_count; i++)
+		if (f->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    f->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+		    register_bit(f->op[i].reg.value) == register_bit(reg))
+			return true;
+	return false;
+}
+
+/* Finds calls behind an instruction by which the first argument becomes an address of the frame. */
+static void note_fills(struct user *u)
+{
+	static const struct word frames[] = {{ZYDIS_REGISTER_RSP, 0, false, true},
+					     {ZYDIS_REGISTER_RBP, 0, false, true}};
+	const uint64_t end = u->fde->start + u->fde->size;
+	int left = 0;
+
+	for (uint64_t at = u->fde->start; at < end;
+	     at = vf_bits_next(&u->vf->old.grid, at + 1, end)) {
+		struct vf_full f;
+
+		left -= left > 0;
+		if (!vf_decode_full(u->vf, at, end, &f)) {
+			left = 0;
+		} else if (f.z.meta.category == ZYDIS_CATEGORY_CALL) {
+			u->state[at - u->fde->start] |= left ? FILLS : 0;
+			left = 0;
+		} else if (writes(&f, ZYDIS_REGISTER_RDI)) {
+			left = takes_frame(&f, &frames[0]) || takes_frame(&f, &frames[1])
+				       ? BEFORE_CALL
+				       : 0;
+		}
+	}
+}
+
 /* Follows all @nr seeds of one function. Return: 1: it computes with a label; 0; -ENOMEM. */
 static int follow(const struct vf *vf, const struct seed *seeds, uint32_t nr)
 {
@@ -451,8 +494,10 @@ static int follow(const struct vf *vf, const struct seed *seeds, uint32_t nr)
 	u.state = calloc(fde->size, 1);
 	if (!u.in || !u.queue || !u.state)
 		ret = -ENOMEM;
-	if (!ret)
+	if (!ret) {
 		note_branches(&u);
+		note_fills(&u);
+	}
 	for (uint32_t i = 0; !ret && i < nr; i++) {
 		queue(&u, seeds[i].insn);
 		u.state[seeds[i].insn - fde->start] |= seeds[i].label ? LABEL : TABLE;

@@ -22,10 +22,14 @@
 #define BUDGET 128
 /* Instructions between one that ends a frame and the return. */
 #define MAX_END 12
+/* Instructions from one that makes an address in the frame to the call with it. */
+#define MAX_ARGUMENTS 8
 /* Registers that a call may change. */
 #define CALLER_SAVED 0x0fc7
 #define BIT_RSP	     (1u << 4)
 #define BIT_RBP	     (1u << 5)
+#define BIT_RSI	     (1u << 6)
+#define BIT_RDI	     (1u << 7)
 
 /* An operand at @at, in @part, holds a label or the address of a table of them. */
 struct origin {
@@ -70,6 +74,7 @@ enum mark {
 	JUMPED = 2, /* a branch of the part leads here */
 	HAS_LABEL = 4,
 	HAS_TABLE = 8,
+	GETS_FRAME = 16, /* a call with an address in the frame as first argument */
 };
 
 /* An operand: what it holds, as 0 or 1. */
@@ -374,6 +379,9 @@ static bool go_on(struct uses *u, uint32_t at)
 	switch (z.meta.category) {
 	case ZYDIS_CATEGORY_RET: return true;
 	case ZYDIS_CATEGORY_CALL:
+		/* memcpy() would copy the table to the frame. */
+		if (u->marks[at - u->part->at] & GETS_FRAME && r.tables & BIT_RSI)
+			return false;
 		r.labels &= (uint16_t)~CALLER_SAVED;
 		r.tables &= (uint16_t)~CALLER_SAVED;
 		arrive_anywhere(u, r);
@@ -403,6 +411,38 @@ static bool go_on(struct uses *u, uint32_t at)
 		return false;
 	arrive(u, next, r);
 	return true;
+}
+
+/* Marks calls shortly behind an instruction that moves an address in the frame to rdi. */
+static void find_frame_calls(struct uses *u)
+{
+	const struct slot by_rsp = {BIT_RSP, 0, true, false}, by_rbp = {BIT_RBP, 0, true, false};
+	uint32_t until = 0;
+
+	for (uint32_t at = u->part->at, nr = 0; at < u->part->end; at++) {
+		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+		ZydisDecodedInstruction z;
+
+		if (!mp_bit(u->b->starts, at))
+			continue;
+		nr++;
+		if (!decode(u, at, &z, o)) {
+			until = 0;
+			continue;
+		}
+		if (z.meta.category == ZYDIS_CATEGORY_CALL) {
+			u->marks[at - u->part->at] |= nr <= until ? GETS_FRAME : 0;
+			until = 0;
+		}
+		for (unsigned int i = 0; i < z.operand_count; i++)
+			if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+			    gpr(o[i].reg.value) == BIT_RDI)
+				until = points_to_slot(&z, o, &by_rsp) ||
+							points_to_slot(&z, o, &by_rbp)
+						? nr + MAX_ARGUMENTS
+						: 0;
+	}
 }
 
 /* The labels in the part keep their values. */
@@ -435,6 +475,7 @@ static int follow(struct uses *u, const struct origin *origins, uint32_t nr)
 				u->marks[to - part->at] |= JUMPED;
 		}
 		find_places(u);
+		find_frame_calls(u);
 		for (uint32_t i = 0; i < nr; i++) {
 			wait(u, origins[i].at);
 			u->marks[origins[i].at - part->at] |= origins[i].label ? HAS_LABEL

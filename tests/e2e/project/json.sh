@@ -264,7 +264,7 @@ db.execute("INSERT INTO trial SELECT NULL, original_build_id, original_text_hash
 db.commit()
 P
 says decided 0 morph-optimize --json --db=s.db --audited=audited.db --dry-run "./$prog"
-gcc -O2 "$root/tests/data/goto_threaded.c" -o threaded || exit 1
+gcc -O2 "$root/tests/data/labels/goto_threaded.c" -o threaded || exit 1
 says auditing-all 0 morph-optimize instrument --report=json --kind=audit --counts=c --all --dry-run ./threaded
 says program-audit 0 morph-stats audit --json -d audited.db "$prog"
 
