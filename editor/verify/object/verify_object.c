@@ -28,14 +28,26 @@ static bool same_header(const struct mp_relobj_section *a, const struct mp_relob
 	       a->header.sh_link == b->header.sh_link;
 }
 
-/* Only code may begin elsewhere: data of several objects may be one array. */
+/* A program's size grows with its code's alignment: that may be a page's, or the largest one of the original. */
+static uint64_t largest_alignment(const struct mp_relobj *old)
+{
+	uint64_t most = 4096;
+
+	for (uint32_t i = 1; i < old->nr_sections; i++)
+		if (mp_relobj_is_code(&old->sections[i]) &&
+		    old->sections[i].header.sh_addralign > most)
+			most = old->sections[i].header.sh_addralign;
+	return most;
+}
+
+/* Only code may begin elsewhere: data of several objects may be one array. @most: of code. */
 static bool same_alignment(const struct mp_relobj_section *a, const struct mp_relobj_section *b,
-			   bool grows)
+			   bool grows, uint64_t most)
 {
 	uint64_t least = a->header.sh_addralign;
 
 	if (mp_relobj_is_code(a))
-		return least <= b->header.sh_addralign;
+		return least <= b->header.sh_addralign && b->header.sh_addralign <= most;
 	return b->header.sh_addralign == (grows && least < 4 ? 4 : least);
 }
 
@@ -97,6 +109,7 @@ static int compare_addrsig(struct vo *vo, uint32_t index)
 static int compare_sections(struct vo *vo)
 {
 	const struct mp_relobj *old = vo->old.obj, *new = vo->new.obj;
+	const uint64_t most = largest_alignment(old);
 	int rc = 0;
 
 	if (new->nr_sections < old->nr_sections || old->symtab != new->symtab ||
@@ -107,7 +120,7 @@ static int compare_sections(struct vo *vo)
 		bool grows;
 
 		grows = b->header.sh_size > a->header.sh_size && vo_has_tables(&vo->old, i);
-		if (!same_header(a, b) || !same_alignment(a, b, grows) ||
+		if (!same_header(a, b) || !same_alignment(a, b, grows, most) ||
 		    (!mp_relobj_is_code(a) && a->header.sh_type != SHT_RELA &&
 		     strcmp(a->name, b->name)))
 			return vo_refuse(vo, &vo->new, i, 0, "is another section");
@@ -122,9 +135,11 @@ static int compare_sections(struct vo *vo)
 		rc = compare_relocs(vo, i, grows);
 	}
 	for (uint32_t i = old->nr_sections; !rc && i < new->nr_sections; i++)
-		if (!mp_relobj_is_code(&new->sections[i]) && !vo_is_debug(&new->sections[i]) &&
-		    new->sections[i].header.sh_type != SHT_RELA &&new->sections[i].header.sh_type !=
-			    VO_SHT_CALL_GRAPH_PROFILE)
+		if (new->sections[i].header.sh_addralign > most ||
+		    (!mp_relobj_is_code(&new->sections[i]) && !vo_is_debug(&new->sections[i]) &&
+		     new->sections[i].header.sh_type !=
+			     SHT_RELA &&new->sections[i].header.sh_type !=
+			     VO_SHT_CALL_GRAPH_PROFILE))
 			rc = vo_refuse(vo, &vo->new, i, 0, "is an unexpected section");
 	return rc;
 }

@@ -267,6 +267,12 @@ static void gap_in_array(struct forged *f)
 	f->sections[section(f, ".init_array")].header.sh_addralign = 4096;
 }
 
+/* The program would need so many bytes. */
+static void gap_before_code(struct forged *f)
+{
+	f->sections[section(f, ".text")].header.sh_addralign = UINT64_C(1) << 40;
+}
+
 static void constant_in_code(struct forged *f)
 {
 	*code(f, "constant", 3) = 0x91;
@@ -382,6 +388,7 @@ static const struct {
 	{nothing, added_init, "", "is another section"},
 	{nothing, renamed_text, "", "is another section"},
 	{nothing, gap_in_array, "", "is another section"},
+	{nothing, gap_before_code, "", "is another section"},
 	{nothing, constant_in_code, "-DREADS", "reads bytes of code that changed"},
 	{nothing, behind_no_ops, "-DSLIDE", "too many no-ops"},
 	{nothing, behind_breakpoint, "-DBREAKPOINT", "is another instruction"},
