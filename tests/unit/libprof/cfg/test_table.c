@@ -219,8 +219,8 @@ TEST(table_is_not_seen_where_there_is_none)
 /* A label stored elsewhere may be compared, so its table must not change in place. */
 TEST(table_with_a_label_known_elsewhere_is_not_private)
 {
-	struct mp_cfg *cfg =
-		build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs", "tests/data/labels/label_kept.c");
+	struct mp_cfg *cfg = build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs",
+				   "tests/data/labels/label_kept.c");
 	uint32_t nr = 0;
 
 	for (uint32_t t = 0; t < cfg->nr_tables; t++) {
@@ -245,8 +245,8 @@ TEST(table_with_a_label_known_elsewhere_is_not_private)
 /* Memory that can be written may lead to any label, so it is no table. */
 TEST(table_that_can_be_written_is_none)
 {
-	struct mp_cfg *cfg =
-		build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs", "tests/data/labels/label_kept.c");
+	struct mp_cfg *cfg = build("gcc", "-w -O2 -fPIE -pie -Wl,--emit-relocs",
+				   "tests/data/labels/label_kept.c");
 
 	ck_assert_uint_eq(tables_of(cfg, "writable"), 0);
 	ck_assert_uint_ge(terms_of(cfg, "writable", MP_TERM_UNRESOLVED), 1);
