@@ -197,7 +197,7 @@ static void take_audit(struct mp_job *job, const json_t *said)
 	job->gain.highest = json_number_value(json_array_get(interval, 1));
 }
 
-/* What an audit that ended with @status says of the round. Return: exit status, -errno. */
+/* Writes the verdict of an audit, which ended with @status, into the job. Return: exit status, -errno. */
 static int judge(struct md_request *r, int status, const char *verdict, const char *error,
 		 struct mp_err *err)
 {

@@ -15,9 +15,9 @@
 /* Samples per second and CPU. Primes, so that no program keeps step with the timer. */
 #define MD_RATE_MIN_HZ 11
 #define MD_RATE_MAX_HZ 1021
-/* Where the cost of a sample could not be measured. */
+/* The rate if the cost of a sample could not be measured. */
 #define MD_RATE_UNMEASURED_HZ 101
-/* While the cost is measured. */
+/* The rate while the cost is measured. */
 #define MD_MEASURING_HZ 4000
 
 /*

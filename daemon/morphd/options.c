@@ -126,7 +126,7 @@ static void add_selection(const struct mp_option *option, void *options, char *a
 	}
 
 /* clang-format off */
-/* Of the daemon and of `morphd run'. */
+/* The options that both the daemon and `morphd run' have. */
 #define SHARED                                                                                     \
 	CONFIG("db", 'd', DATABASE, "FILE",                                                        \
 	       "the database (default: see morphd(8); none with --record)"),                       \

@@ -49,7 +49,7 @@ struct me_emitter;
 int me_emitter_new(const struct mp_cfg *cfg, const struct me_plan *plan,
 		   const struct me_instrumentation *added, struct me_emitter **out,
 		   struct mp_err *err);
-/* Where the copies lie. */
+/* The addresses of all copies. */
 const struct me_placement *me_emitter_placement(const struct me_emitter *e);
 /*
  * me_emitter_write - makes the output's bytes, once, and those of its debug file from @debug, that of the original; NULL:

@@ -10,7 +10,7 @@
 #include "daemon/fleet/builds/build_job.h"
 #include "daemon/fleet/command.h"
 
-/* Where originals are. */
+/* The places in which a builder looks for originals. */
 #define MD_PLACES_MAX 16
 struct md_places {
 	const char *list[MD_PLACES_MAX];

@@ -2,7 +2,7 @@
 /* debug_form - sizes of attribute values, and numbers in them. */
 #include "editor/debug/read/debug_form.h"
 
-/* So that 0 is an unknown form. */
+/* The table holds each size plus a constant, since forms that it leaves out have 0 there. */
 #define BYTES(n) ((n)-ME_FORM_UNKNOWN)
 #define VARIES	 BYTES(ME_FORM_VARIES)
 

@@ -14,7 +14,7 @@ struct me_addr {
 	uint64_t off;
 };
 
-/* Where a reader finds addresses. */
+/* Functions that give a reader of lists the addresses which the lists name. */
 struct me_addresses {
 	/* The 8 bytes at @p of an object; NULL in a program: the address itself. */
 	struct me_addr (*field)(const void *ctx, const uint8_t *p);

@@ -23,7 +23,7 @@ static const struct me_osequence *sequence_at(const struct me_olines *lines, uin
 					      uint64_t off)
 {
 	const struct me_osequence *s = lines->sequences;
-	/* Behind the last one that begins at or before @off. */
+	/* One more than the index of the last sequence that begins at or before @off. */
 	uint32_t low =
 		mp_search(i, 0, lines->nr_sequences,
 			  s[i].section < section || (s[i].section == section && s[i].start <= off));

@@ -138,7 +138,7 @@ struct vf_uses {
 	bool elsewhere; /* code that can have no copies may use a stub */
 };
 
-/* What is known of the original, without the map. */
+/* Facts about the original, which verify finds without the map. */
 struct vf_old {
 	struct vf_eh eh;
 	uint64_t text_start, text_end;	     /* span of the original's executable sections */
@@ -177,7 +177,7 @@ struct vf_old {
 	uint32_t symtab; /* index of the old .symtab; 0: none */
 };
 
-/* What is known of the output as a file. */
+/* Facts about the output's headers, sections and unwind information. */
 struct vf_now {
 	struct vf_eh eh;
 	const Elf64_Phdr *segment;  /* the output's new one */

@@ -59,7 +59,7 @@ struct me_owned {
 const char *me_owner_name(enum me_owner owner);
 const char *me_owner_freedom(enum me_owner owner);
 
-/* What an output is for. Only a layout may take the place of its original. */
+/* The purposes of outputs. Only a layout may take the place of its original. */
 enum me_kind {
 	ME_KIND_LAYOUT,
 	ME_KIND_COUNTS,	 /* counts edges */

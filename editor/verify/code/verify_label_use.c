@@ -155,7 +155,7 @@ static bool takes_labels(const struct user *u, const struct vf_full *f)
 	return takes;
 }
 
-/* What an operand that is read holds. Return: false: a part of a value. */
+/* Puts the values that the operand @op may hold into @out. Return: false: the instruction reads a part of a value. */
 static bool read_operand(const struct user *u, const struct values *v,
 			 const ZydisDecodedOperand *op, uint8_t names, struct values *out)
 {
