@@ -14,6 +14,7 @@
 #include "editor/debug/debug_function.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
+#include "libprof/base/grow.h"
 
 /* How a copied entry differs from the old one. */
 enum {
@@ -71,7 +72,7 @@ static uint64_t find_same(struct me_cloner *c, size_t start, uint64_t code)
 		if (c->declared[i].size == size &&
 		    !memcmp(c->abbrevs.data + c->declared[i].at, body, size))
 			return c->declared[i].code;
-	if (me_grow(&c->declared, &c->cap_declared, c->nr_declared + 1, sizeof(*c->declared)))
+	if (!mp_grow(c->declared, c->cap_declared, c->nr_declared + 1))
 		c->declared[c->nr_declared++] = (struct me_declared){start + skip, size, code};
 	return 0;
 }
@@ -158,7 +159,7 @@ static int put_entry(struct me_cloner *c, const struct me_entry *e, bool childre
 		return rc;
 	if (rc)
 		variant |= DIVIDED;
-	if (!me_grow(&c->copied, &c->cap_copied, c->nr_copied + 1, sizeof(*c->copied)))
+	if (mp_grow(c->copied, c->cap_copied, c->nr_copied + 1))
 		return -ENOMEM;
 	c->copied[c->nr_copied++] =
 		(struct me_copied_entry){me_clone_offset(c, e->start), c->base + c->out.size};
@@ -205,7 +206,7 @@ static int clone_entry(struct me_cloner *c, const struct me_entry *e, const stru
 	if (rc)
 		return rc;
 	if (!childless) {
-		if (!me_grow(&c->open, &c->cap_open, c->nr_open + 1, sizeof(*c->open)))
+		if (mp_grow(c->open, c->cap_open, c->nr_open + 1))
 			return -ENOMEM;
 		c->open[c->nr_open++] = (struct open_entry){me_clone_offset(c, e->start), calls,
 							    me_clone_is_scope(e)};
@@ -422,7 +423,7 @@ static int remember(struct me_unit *u, uint64_t off, uint64_t size)
 {
 	struct me_debug_sections *file = u->file;
 
-	if (!me_grow(&file->added, &file->cap_added, file->nr_added + 1, sizeof(*file->added)))
+	if (mp_grow(file->added, file->cap_added, file->nr_added + 1))
 		return -ENOMEM;
 	file->added[file->nr_added++] = (struct me_added_unit){u->off, off, size, u->taken};
 	u->taken = (struct me_ranges){0};

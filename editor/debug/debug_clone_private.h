@@ -7,9 +7,9 @@
 
 #include <errno.h>
 
-#include "editor/base/grow.h"
 #include "editor/debug/debug_unit.h"
 #include "editor/debug/read/debug_form.h"
+#include "libprof/base/grow.h"
 
 struct me_entry;
 
@@ -77,8 +77,7 @@ static inline void me_clone_put_list_attr(const struct me_cloner *c, struct me_b
 
 static inline int me_clone_put_reference(struct me_cloner *c, uint64_t to)
 {
-	if (!me_grow(&c->references, &c->cap_references, c->nr_references + 1,
-		     sizeof(*c->references)))
+	if (mp_grow(c->references, c->cap_references, c->nr_references + 1))
 		return -ENOMEM;
 	c->references[c->nr_references++] = (struct me_copied_reference){c->out.size, to};
 	me_bytes_u32(&c->out, 0);

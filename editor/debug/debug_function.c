@@ -16,7 +16,7 @@
 #include "editor/debug/debug_line_files.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 
 #define PARENTS_MAX (sizeof(((struct me_moved_function *)0)->parents) / sizeof(uint64_t))
 
@@ -337,7 +337,7 @@ static int add_function(struct planner *p, const struct me_entry *e, const uint8
 	struct me_unit *u = p->u;
 	struct me_moved_function *f;
 
-	if (!me_grow(&u->functions, &p->cap, u->nr_functions + 1, sizeof(*u->functions)))
+	if (mp_grow(u->functions, p->cap, u->nr_functions + 1))
 		return -ENOMEM;
 	f = &u->functions[u->nr_functions++];
 	*f = (struct me_moved_function){

@@ -10,6 +10,7 @@
 
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* ---- reading: collect the rows, and copy the opcodes to @out ---- */
@@ -24,7 +25,7 @@ static int add_row(struct me_line_program *p, struct machine *m)
 {
 	if (!me_debug_spend(p->file, 1))
 		return -EPERM;
-	if (!me_grow(&p->rows, &p->cap_rows, p->nr_rows + 1, sizeof(*p->rows)))
+	if (mp_grow(p->rows, p->cap_rows, p->nr_rows + 1))
 		return -ENOMEM;
 	if (p->nr_rows > m->first_row && p->rows[p->nr_rows - 1].address > m->r.row.address)
 		m->disordered = true;
@@ -62,8 +63,7 @@ static int end_sequence(struct me_line_program *p, struct machine *m, bool *spli
 		if (m->disordered || p->rows[p->nr_rows - 1].address > s.end)
 			return -EBADMSG;
 		s.split = p->taken && me_ranges_any(p->taken, s.start, s.end);
-		if (!me_grow(&p->sequences, &p->cap_sequences, p->nr_sequences + 1,
-			     sizeof(*p->sequences)))
+		if (mp_grow(p->sequences, p->cap_sequences, p->nr_sequences + 1))
 			return -ENOMEM;
 		p->sequences[p->nr_sequences++] = s;
 	}
@@ -142,8 +142,7 @@ static int remember(struct me_debug_sections *file, uint64_t off, uint32_t new_o
 	uint32_t at = find_move(file, off);
 	struct me_line_move *to;
 
-	if (!me_grow(&file->line_moves, &file->cap_line_moves, file->nr_line_moves + 1,
-		     sizeof(*to)))
+	if (mp_grow(file->line_moves, file->cap_line_moves, file->nr_line_moves + 1))
 		return -ENOMEM;
 	to = file->line_moves + at;
 	memmove(to + 1, to, (file->nr_line_moves - at) * sizeof(*to));

@@ -8,10 +8,11 @@
 
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line_private.h"
+#include "libprof/base/grow.h"
 
 static int keep_part(struct me_line_program *p, const struct me_line_part *part)
 {
-	if (!me_grow(&p->parts, &p->cap_parts, p->nr_parts + 1, sizeof(*p->parts)))
+	if (mp_grow(p->parts, p->cap_parts, p->nr_parts + 1))
 		return -ENOMEM;
 	p->parts[p->nr_parts++] = *part;
 	return 0;

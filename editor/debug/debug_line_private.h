@@ -5,7 +5,7 @@
 #ifndef ME_DEBUG_LINE_PRIVATE_H
 #define ME_DEBUG_LINE_PRIVATE_H
 
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 #include "editor/debug/debug_unit.h"
 
 struct me_line_sequence {

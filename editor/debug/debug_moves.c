@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "editor/evidence/leaf/leaf.h"
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 static int by_old(const void *a, const void *b)
@@ -178,7 +178,7 @@ void me_ranges_add(struct me_ranges *ranges, uint64_t lo, uint64_t hi)
 {
 	if (lo >= hi || ranges->failed)
 		return;
-	if (!me_grow(&ranges->ranges, &ranges->cap, ranges->nr + 1, sizeof(*ranges->ranges))) {
+	if (mp_grow(ranges->ranges, ranges->cap, ranges->nr + 1)) {
 		ranges->failed = true;
 		return;
 	}

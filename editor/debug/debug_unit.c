@@ -15,7 +15,7 @@
 #include "editor/debug/debug_line.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* ---- first walk: find the entries whose code was copied ---- */
@@ -420,8 +420,7 @@ static void go_back(struct me_debug_sections *f, const struct sizes *to)
 
 static int remember(struct me_debug_sections *file, uint64_t off)
 {
-	if (!me_grow(&file->extended, &file->cap_extended, file->nr_extended + 1,
-		     sizeof(*file->extended)))
+	if (mp_grow(file->extended, file->cap_extended, file->nr_extended + 1))
 		return -ENOMEM;
 	file->extended[file->nr_extended++] = (uint32_t)off;
 	return 0;

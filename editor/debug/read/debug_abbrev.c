@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "editor/debug/read/debug_form.h"
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* Attributes in the vendors' range that no known vendor uses: filler behind a list's offset, and in
@@ -54,7 +54,7 @@ static int read_attrs(struct me_abbrevs *t, struct me_abbrev *a, struct mp_curso
 			return -EBADMSG;
 		if (form == DW_FORM_implicit_const)
 			mp_cursor_sleb(c);
-		if (!me_grow(&t->attrs, &t->cap_attrs, t->nr_attrs + 1, sizeof(*t->attrs)))
+		if (mp_grow(t->attrs, t->cap_attrs, t->nr_attrs + 1))
 			return -ENOMEM;
 		t->attrs[t->nr_attrs++] = (struct me_abbrev_attr){(uint16_t)name, (uint16_t)form};
 		if (name == DW_AT_low_pc)
@@ -100,7 +100,7 @@ static int read_all(struct me_abbrevs *t, struct mp_cursor *c, unsigned int vers
 		if (rc)
 			return rc;
 		a.end = c->p;
-		if (!me_grow(&t->abbrevs, &t->cap, t->nr + 1, sizeof(*t->abbrevs)))
+		if (mp_grow(t->abbrevs, t->cap, t->nr + 1))
 			return -ENOMEM;
 		t->abbrevs[t->nr++] = a;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* debug_section - inflates a section, and writes the changed one. Does not interpret DWARF. */
 #include "editor/debug/read/debug_section.h"
-#include "editor/base/grow.h"
+#include "libprof/base/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,8 +68,7 @@ void me_debug_section_fini(struct me_debug_section *section)
 int me_debug_section_replace(struct me_debug_section *section, uint64_t off, uint8_t *bytes,
 			     size_t size)
 {
-	if (!me_grow(&section->pieces, &section->cap_pieces, section->nr_pieces + 1,
-		     sizeof(*section->pieces))) {
+	if (mp_grow(section->pieces, section->cap_pieces, section->nr_pieces + 1)) {
 		free(bytes);
 		return -ENOMEM;
 	}

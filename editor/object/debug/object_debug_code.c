@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/debug/object_debug_private.h"
+#include "libprof/base/grow.h"
 
 /* Does control go on behind the item? */
 static bool falls_through(const struct me_object *o, const struct me_item *item)
@@ -109,7 +109,7 @@ int me_odebug_code(struct me_odebug *d)
 
 static bool add_interval(struct me_ointervals *to, const struct me_ointerval *interval)
 {
-	if (!me_grow(&to->list, &to->cap, (uint64_t)to->nr + 1, sizeof(*to->list)))
+	if (mp_grow(to->list, to->cap, (uint64_t)to->nr + 1))
 		return false;
 	to->list[to->nr++] = *interval;
 	return true;

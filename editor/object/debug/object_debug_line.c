@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/debug/object_debug_line_private.h"
+#include "libprof/base/grow.h"
 
 /* The state of a line program. */
 struct machine {
@@ -53,8 +53,7 @@ static int add_row(struct me_olines *lines, struct machine *m)
 	row->line &= UINT32_MAX;
 	if (lines->nr_rows > m->first_row && lines->rows[lines->nr_rows - 1].address > row->address)
 		return damaged(lines);
-	if (!me_grow(&lines->rows, &lines->cap_rows, (uint64_t)lines->nr_rows + 1,
-		     sizeof(*lines->rows)))
+	if (mp_grow(lines->rows, lines->cap_rows, (uint64_t)lines->nr_rows + 1))
 		return me_odebug_no_memory(lines->d);
 	lines->rows[lines->nr_rows++] = *row;
 	me_line_next_row(&m->r);
@@ -88,8 +87,7 @@ static int end_sequence(struct me_olines *lines, struct me_oprogram *p, struct m
 		return damaged(lines);
 	if (lines->nr_rows == m->first_row)
 		return 0;
-	if (!me_grow(&lines->sequences, &lines->cap_sequences, (uint64_t)lines->nr_sequences + 1,
-		     sizeof(*lines->sequences)))
+	if (mp_grow(lines->sequences, lines->cap_sequences, (uint64_t)lines->nr_sequences + 1))
 		return me_odebug_no_memory(d);
 	s = &lines->sequences[lines->nr_sequences++];
 	*s = (struct me_osequence){
@@ -187,8 +185,7 @@ static int read_programs(struct me_olines *lines)
 	for (uint64_t off = 0; !rc && off < size;) {
 		struct me_oprogram *p;
 
-		if (!me_grow(&lines->programs, &lines->cap_programs,
-			     (uint64_t)lines->nr_programs + 1, sizeof(*lines->programs)))
+		if (mp_grow(lines->programs, lines->cap_programs, (uint64_t)lines->nr_programs + 1))
 			return me_odebug_no_memory(lines->d);
 		p = &lines->programs[lines->nr_programs++];
 		*p = (struct me_oprogram){.off = off};

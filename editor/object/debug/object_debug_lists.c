@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/debug/object_debug_private.h"
+#include "libprof/base/grow.h"
 
 /* A section of lists, and the unit that they are of. */
 struct lists {
@@ -75,8 +75,7 @@ int me_odebug_read_list(struct me_odebug *d, const struct me_ounit *unit, enum m
 		rc = read_entry(&next, s->data, &e);
 		if (rc != 1)
 			continue;
-		if (!me_grow(&out->entries, &out->cap, (uint64_t)out->nr + 1,
-			     sizeof(*out->entries)))
+		if (mp_grow(out->entries, out->cap, (uint64_t)out->nr + 1))
 			return me_odebug_no_memory(d);
 		e.entry = !r.locations && !out->nr;
 		out->entries[out->nr++] = e;

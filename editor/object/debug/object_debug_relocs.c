@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/debug/object_debug_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 bool me_object_is_debug(const struct mp_relobj_section *s)
@@ -140,7 +140,7 @@ int me_odebug_put_relocs(struct me_odebug *d, uint32_t section, uint64_t from, u
 
 bool me_odebug_add_shift(struct me_oshifts *shifts, uint64_t old, uint64_t new)
 {
-	if (!me_grow(&shifts->list, &shifts->cap, (uint64_t)shifts->nr + 1, sizeof(*shifts->list)))
+	if (mp_grow(shifts->list, shifts->cap, (uint64_t)shifts->nr + 1))
 		return false;
 	shifts->list[shifts->nr++] = (struct me_oshift){old, new};
 	return true;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/object/debug/object_debug_private.h"
+#include "libprof/base/grow.h"
 
 static bool has_units(const struct mp_relobj_section *s)
 {
@@ -52,8 +52,7 @@ static int find_table(struct me_odebug *d, uint64_t off, unsigned int version, u
 				       ? 0
 				       : me_odebug_refuse(d, "has units of two versions that share "
 							     "a table");
-	if (!me_grow(&d->abbrevs, &d->cap_abbrevs, (uint64_t)d->nr_abbrevs + 1,
-		     sizeof(*d->abbrevs)))
+	if (mp_grow(d->abbrevs, d->cap_abbrevs, (uint64_t)d->nr_abbrevs + 1))
 		return me_odebug_no_memory(d);
 	to = &d->abbrevs[d->nr_abbrevs];
 	*to = (struct me_otable){.version = version};
@@ -127,7 +126,7 @@ static int read_unit(struct me_odebug *d, uint32_t section, uint64_t off, uint64
 	table = me_odebug_field(d, section, h.abbrev_field, 4);
 	if ((table.section && table.section != d->abbrev) || !d->abbrev)
 		return damaged(d);
-	if (!me_grow(&d->units, &d->cap_units, (uint64_t)d->nr_units + 1, sizeof(*d->units)))
+	if (mp_grow(d->units, d->cap_units, (uint64_t)d->nr_units + 1))
 		return me_odebug_no_memory(d);
 	d->units[d->nr_units++] = (struct me_ounit){.section = section,
 						    .off = off,

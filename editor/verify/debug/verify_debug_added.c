@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "editor/verify/debug/verify_debug_private.h"
+#include "libprof/base/grow.h"
 
 /* Functions in more namespaces do not move. */
 #define PARENTS_MAX 4
@@ -159,7 +160,7 @@ static int read_origins(struct vd_added *x)
 			x->c = before;
 			return 0;
 		}
-		if (!me_grow(&x->origins, &x->cap_origins, x->nr_origins + 1, sizeof(*x->origins)))
+		if (mp_grow(x->origins, x->cap_origins, x->nr_origins + 1))
 			return -ENOMEM;
 		origin = &x->origins[x->nr_origins++];
 		origin->off = e.off;

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "editor/verify/debug/verify_debug_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* ---- the called functions ------------------------------------------------------------------ */
@@ -37,8 +38,7 @@ static int collect_addresses(struct vd *vd)
 	for (uint32_t i = 0; i < map->nr_pieces; i++) {
 		if (!vf_inlined_code_at(vd->code, i, &code))
 			continue;
-		if (!me_grow(&vd->callees, &vd->cap_callees, vd->nr_callees + 1,
-			     sizeof(*vd->callees)))
+		if (mp_grow(vd->callees, vd->cap_callees, vd->nr_callees + 1))
 			return -ENOMEM;
 		vd->callees[vd->nr_callees++] = (struct vd_callee){.vaddr = code.callee};
 	}
@@ -142,7 +142,7 @@ static int note_scope(struct walk *w, const struct vd_entry *e)
 		if (!vd_ranges_add(&vd->scope_ranges, vd->was.list[i].start, vd->was.list[i].end))
 			return -ENOMEM;
 	scope.nr_ranges = vd->scope_ranges.nr - scope.first_range;
-	if (!me_grow(&vd->scopes, &vd->cap_scopes, vd->nr_scopes + 1, sizeof(*vd->scopes)))
+	if (mp_grow(vd->scopes, vd->cap_scopes, vd->nr_scopes + 1))
 		return -ENOMEM;
 	vd->scopes[vd->nr_scopes++] = scope;
 	w->callee->nr_scopes++;
@@ -439,7 +439,7 @@ int vd_read_call(struct vd_added *x, const struct vd_entry *e)
 		return vd_refuse(vd, e->off, "the called function has no entry");
 	call.call = code.call;
 	call.callee = code.callee;
-	if (!me_grow(&x->calls, &x->cap_calls, x->nr_calls + 1, sizeof(*x->calls)))
+	if (mp_grow(x->calls, x->cap_calls, x->nr_calls + 1))
 		return -ENOMEM;
 	x->calls[x->nr_calls++] = call;
 	return e->abbrev->children ? read_scopes(x, &call) : 0;

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "editor/verify/debug/verify_debug_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* Walks over the values of an entry of the original and of its copy. */
@@ -194,7 +195,7 @@ static int check_one(struct vd_added *x, const struct vd_entry *was, struct vd_e
 
 	if (ret)
 		return ret;
-	if (!me_grow(&x->copied, &x->cap_copied, x->nr_copied + 1, sizeof(*x->copied)))
+	if (mp_grow(x->copied, x->cap_copied, x->nr_copied + 1))
 		return -ENOMEM;
 	x->copied[x->nr_copied++] = (struct vd_pair){was->off, e->off};
 	if (!was->abbrev->plain) {

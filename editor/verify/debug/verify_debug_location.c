@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "editor/verify/debug/verify_debug_private.h"
+#include "libprof/base/grow.h"
 
 /* A longer expression for a value at the function's entry is not understood. */
 #define ENTRY_VALUE_MAX 16
@@ -242,7 +243,7 @@ static int open_scope(struct walk *w, const struct vd_entry *e)
 	for (uint32_t i = 0; i < w->vd->now.nr; i++)
 		if (!vd_ranges_add(&w->ranges, w->vd->now.list[i].start, w->vd->now.list[i].end))
 			return -ENOMEM;
-	if (!me_grow(&w->scopes, &w->cap_scopes, w->nr_scopes + 1, sizeof(*w->scopes)))
+	if (mp_grow(w->scopes, w->cap_scopes, w->nr_scopes + 1))
 		return -ENOMEM;
 	w->scopes[w->nr_scopes++] = scope;
 	return 0;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 
-#include "editor/base/grow.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_own.h"
@@ -16,6 +15,7 @@
 #include "editor/verify/file/verify_rest.h"
 #include "editor/verify/file/verify_symbols.h"
 #include "editor/verify/read/verify_parts.h"
+#include "libprof/base/grow.h"
 
 struct vd_section {
 	const uint8_t *data; /* uncompressed */
@@ -190,8 +190,7 @@ struct vd_added {
 /* The entry at offset @now must be that of @old, or its copy. Return: 0, -ENOMEM. */
 static inline int vd_add_reference(struct vd_added *x, uint64_t old, uint64_t now)
 {
-	if (!me_grow(&x->references, &x->cap_references, x->nr_references + 1,
-		     sizeof(*x->references)))
+	if (mp_grow(x->references, x->cap_references, x->nr_references + 1))
 		return -ENOMEM;
 	x->references[x->nr_references++] = (struct vd_pair){old, now};
 	return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "editor/verify/debug/verify_debug_private.h"
+#include "libprof/base/grow.h"
 
 #define ADDRESS_SIZE 8
 
@@ -58,7 +59,7 @@ bool vd_ranges_add(struct vd_ranges *out, uint64_t start, uint64_t end)
 {
 	if (start >= end)
 		return true;
-	if (!me_grow(&out->list, &out->cap, out->nr + 1, sizeof(*out->list))) {
+	if (mp_grow(out->list, out->cap, out->nr + 1)) {
 		out->failed = true;
 		return false;
 	}

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* verify_dwarf - numbers, forms, abbreviations, units and entries. */
 #include "editor/verify/dwarf/verify_dwarf.h"
+#include "libprof/base/grow.h"
 
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
-
-#include "editor/base/grow.h"
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
@@ -212,7 +211,7 @@ static int read_attrs(struct vd_abbrevs *t, struct vd_abbrev *a, struct vf_curso
 			return -EBADMSG;
 		if (form == DW_FORM_implicit_const)
 			value = vf_cursor_sleb(c);
-		if (!me_grow(&t->attrs, &t->cap_attrs, t->nr_attrs + 1, sizeof(*t->attrs)))
+		if (mp_grow(t->attrs, t->cap_attrs, t->nr_attrs + 1))
 			return -ENOMEM;
 		t->attrs[t->nr_attrs++] = (struct vd_attr){(uint16_t)name, (uint16_t)form, value};
 		a->plain &= !may_change((unsigned int)name);
@@ -250,7 +249,7 @@ int vd_abbrevs_read(struct vf_cursor c, unsigned int version, struct vd_abbrevs 
 		ret = read_attrs(t, &a, &c, version);
 		if (ret)
 			return ret;
-		if (!me_grow(&t->list, &t->cap, t->nr + 1, sizeof(*t->list)))
+		if (mp_grow(t->list, t->cap, t->nr + 1))
 			return -ENOMEM;
 		t->list[t->nr++] = a;
 	}

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "editor/base/grow.h"
 #include "editor/verify/object/verify_object.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/infile.h"
 
 struct mapped {
@@ -121,7 +121,7 @@ static int compare_members(const struct mapped *old, const struct mapped *new,
 			members->old_index = i;
 			members->new_index = k;
 		}
-		if (!me_grow(&members->at, &members->cap, members->nr + 1, sizeof(*members->at)))
+		if (mp_grow(members->at, members->cap, members->nr + 1))
 			return mp_err_set(err, ENOMEM, "out of memory");
 		members->at[members->nr].old = a;
 		members->at[members->nr++].new = b;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/verify/object/verify_object_private.h"
 #include "editor/verify/read/verify_eh.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 #define ENCODING 0x1b /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
@@ -92,7 +92,7 @@ static int add_fde(struct vo *vo, struct vo_side *side, struct vf_cursor c, uint
 		return vo_refuse(vo, side, side->eh_frame, at, "an FDE is not understood");
 	symbol = ELF64_R_SYM(s->relocs[r].r_info);
 	start = side->obj->symbols[symbol].st_value + (uint64_t)s->relocs[r].r_addend;
-	if (!me_grow(&side->fdes, &side->cap_fdes, side->nr_fdes + 1, sizeof(*side->fdes)))
+	if (mp_grow(side->fdes, side->cap_fdes, side->nr_fdes + 1))
 		return -ENOMEM;
 	fde = &side->fdes[side->nr_fdes];
 	*fde = (struct vo_fde){.start = {side->obj->symbols[symbol].st_shndx, (uint32_t)start},

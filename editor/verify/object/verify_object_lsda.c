@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/verify/object/verify_object_private.h"
+#include "libprof/base/grow.h"
 
 #define LONGEST_CHAIN 256
 
@@ -48,7 +48,7 @@ static bool read_rows(struct vo_side *side, struct vf_cursor *c, const uint8_t *
 		    row.pad > UINT32_MAX || row.action > UINT32_MAX ||
 		    (table->nr && row.start < table->rows[table->nr - 1].end))
 			return false;
-		if (!me_grow(&table->rows, &table->cap, table->nr + 1, sizeof(*table->rows))) {
+		if (mp_grow(table->rows, table->cap, table->nr + 1)) {
 			side->no_memory = true;
 			return false;
 		}

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/verify/object/verify_object_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 static bool pc_relative(uint32_t type)
@@ -190,7 +190,7 @@ static int add_base(struct vo_side *side, const uint8_t *code, const struct mp_i
 	    ELF64_R_TYPE(reloc->r_info) != R_X86_64_PC32 || !symbol->st_shndx ||
 	    symbol->st_shndx >= side->obj->nr_sections || off > UINT32_MAX)
 		return 0;
-	if (!me_grow(&side->bases, &side->cap_bases, side->nr_bases + 1, sizeof(*side->bases)))
+	if (mp_grow(side->bases, side->cap_bases, side->nr_bases + 1))
 		return -ENOMEM;
 	side->bases[side->nr_bases++].at = (struct vo_place){symbol->st_shndx, (uint32_t)off};
 	return 0;

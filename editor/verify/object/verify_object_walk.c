@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/base/mix.h"
 #include "editor/verify/object/verify_object_private.h"
+#include "libprof/base/grow.h"
 
 /* ---- sets of pairs -------------------------------------------------------------------------- */
 
@@ -82,7 +82,7 @@ int vo_expect(struct vo *vo, struct vo_place old, struct vo_place new, bool valu
 		return 0;
 	if (vo->seen.nr > 2 * vo->code_size + 4096)
 		return vo_refuse(vo, &vo->old, old.section, old.off, "has too many counterparts");
-	if (!me_grow(&vo->todo, &vo->cap_todo, vo->nr_todo + 1, sizeof(*vo->todo)))
+	if (mp_grow(vo->todo, vo->cap_todo, vo->nr_todo + 1))
 		return -ENOMEM;
 	vo->todo[vo->nr_todo++] = pair;
 	return 0;
@@ -485,8 +485,7 @@ static int compare_pair(struct vo *vo, struct vo_pair pair)
 	if (rc)
 		return rc;
 	vo->count.nr_insns++;
-	if (!me_grow(&vo->compared, &vo->cap_compared, (uint64_t)vo->nr_compared + 1,
-		     sizeof(*vo->compared)))
+	if (mp_grow(vo->compared, vo->cap_compared, (uint64_t)vo->nr_compared + 1))
 		return -ENOMEM;
 	vo->compared[vo->nr_compared++] =
 		(struct vo_compared){pair.old, pair.new, old.insn.len, new.insn.len};

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "editor/base/grow.h"
 #include "editor/optimize/optimize.h"
+#include "libprof/base/grow.h"
 #include "libprof/note/map_calls.h"
 
 enum {
@@ -87,7 +87,7 @@ static bool add_range(struct inlined_output *x, uint32_t *cap, uint64_t vaddr, u
 
 	if (!size || !mp_elf_vaddr_to_off(x->good, vaddr, &off))
 		return true;
-	if (!me_grow(&x->ranges, cap, x->nr_ranges + 1, sizeof(*x->ranges)))
+	if (mp_grow(x->ranges, *cap, x->nr_ranges + 1))
 		return false;
 	x->ranges[x->nr_ranges++] = (struct inlined_range){off, size};
 	x->nr_bytes += size;
@@ -101,7 +101,7 @@ static bool add_insns(struct inlined_output *x, uint32_t *cap, uint64_t vaddr, u
 
 	for (uint64_t k = 0; bytes && k < size; k += insn.len) {
 		if (mp_insn_decode(bytes + k, size - k, vaddr + k, &insn) ||
-		    !me_grow(&x->insns, cap, x->nr_insns + 1, sizeof(*x->insns)))
+		    mp_grow(x->insns, *cap, x->nr_insns + 1))
 			return false;
 		x->insns[x->nr_insns++] = insn;
 	}

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/verify/object/debug/verify_odebug_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* Opens the program at @off. */
@@ -20,8 +20,7 @@ static bool open_program(const struct od_side *side, uint64_t off, struct vd_lin
 
 static bool add_row(struct od_side *side, const struct od_row *row)
 {
-	if (!me_grow(&side->rows, &side->cap_rows, (uint64_t)side->nr_rows + 1,
-		     sizeof(*side->rows))) {
+	if (mp_grow(side->rows, side->cap_rows, (uint64_t)side->nr_rows + 1)) {
 		side->side->no_memory = true;
 		return false;
 	}
@@ -116,8 +115,7 @@ static int read_side(struct od *od, struct od_side *side)
 	for (uint64_t off = 0; off < size;) {
 		struct vd_line l;
 
-		if (!me_grow(&side->programs, &side->cap_programs, (uint64_t)side->nr_programs + 1,
-			     sizeof(*side->programs)))
+		if (mp_grow(side->programs, side->cap_programs, (uint64_t)side->nr_programs + 1))
 			return -ENOMEM;
 		side->programs[side->nr_programs++] = off;
 		if (!open_program(side, off, &l))

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/base/grow.h"
 #include "editor/verify/object/debug/verify_odebug_private.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 static int compare_places(struct vo_place x, struct vo_place y)
@@ -153,7 +153,7 @@ bool od_same_bytes(struct od *od, struct vo_place old, struct vo_place new, uint
 
 bool od_add_range(struct od_list *list, const struct od_range *range)
 {
-	if (!me_grow(&list->list, &list->cap, (uint64_t)list->nr + 1, sizeof(*list->list)))
+	if (mp_grow(list->list, list->cap, (uint64_t)list->nr + 1))
 		return false;
 	list->list[list->nr++] = *range;
 	return true;
