@@ -13,6 +13,11 @@ MAKEFLAGS += --no-builtin-rules
 
 # ---- settings -------------------------------------------------------------
 
+# CORE=1: without the optional parts (PARTS, below), in a directory of its own.
+CORE ?= 0
+ifeq ($(CORE),1)
+O ?= build-core
+endif
 O ?= build
 # Flags and lists of headers name this directory. One spelling of it, `make O=$PWD/build` as well,
 # keeps objects from being built again.
@@ -73,7 +78,7 @@ endif
 # morph-fleet needs PostgreSQL's client library and libcrypto, and no other program does. Without them
 # morph-fleet is not built, and make says so.
 FLEET_PKGS := libpq libcrypto
-FLEET_LACKS := $(strip $(foreach p,$(FLEET_PKGS),$(if $(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null && \
+FLEET_LACKS := $(strip $(if $(filter 1,$(CORE)),CORE=0) $(foreach p,$(FLEET_PKGS),$(if $(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null && \
 	echo y),,$(p))))
 FLEET_CFLAGS := -I$(O)/fleet $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --cflags $(FLEET_PKGS)))
 FLEET_LIBS := $(if $(FLEET_LACKS),,$(shell $(PKG_CONFIG) --libs $(FLEET_PKGS)))
@@ -89,7 +94,7 @@ CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || \
 GCC ?= gcc
 GXX ?= g++
 GCC_PLUGIN_INCLUDE := $(shell $(GCC) -print-file-name=plugin 2>/dev/null)/include
-MARKER_LACKS := $(strip $(if $(shell command -v $(GXX) 2>/dev/null),,g++) \
+MARKER_LACKS := $(strip $(if $(filter 1,$(CORE)),CORE=0) $(if $(shell command -v $(GXX) 2>/dev/null),,g++) \
 	$(if $(wildcard $(GCC_PLUGIN_INCLUDE)/gcc-plugin.h),,gcc-12-plugin-dev))
 
 # ---- flags ----------------------------------------------------------------
@@ -134,9 +139,16 @@ DAEMON_MAINS := morphd morph_stats morph morph_worker
 FLEET_MAINS := morph_fleet
 EDITOR_MAINS := morph_optimize morph_audit
 
+# The optional parts: the fleet; objects; code markers and compilations. Other folders enter them by the
+# functions of editor/absent, which stands in for them if CORE=1. Their tests are left out, too.
+PARTS := daemon/fleet editor/object editor/verify/object editor/cli/object editor/compilations \
+	editor/cli/compilations editor/marker editor/optimize/markers editor/verify/marker
+LEFT_OUT := $(if $(filter 1,$(CORE)),$(PARTS),editor/absent)
+LEFT_OUT += $(LEFT_OUT:%=tests/unit/%)
+
 # The sources below a folder, in one order everywhere. BPF programs, and what runs inside of
 # instrumented files, are no part of the archives.
-find_srcs = $(shell find $(1) -name '*.c' ! -name '*.mod.c' | LC_ALL=C sort)
+find_srcs = $(filter-out $(addsuffix /%,$(LEFT_OUT)),$(shell find $(1) -name '*.c' ! -name '*.mod.c' | LC_ALL=C sort))
 SRCS := $(filter-out %.bpf.c editor/runtime/% $(if $(FLEET_LACKS),daemon/fleet/%),\
 	$(call find_srcs,libprof daemon editor))
 main_srcs = $(filter $(foreach m,$(2),%/$(m).c),$(filter $(1)/%,$(SRCS)))
@@ -169,7 +181,7 @@ TEST_SRCS := $(filter-out $(if $(FLEET_LACKS),tests/unit/daemon/fleet/%),\
 	$(filter tests/unit/%,$(call find_srcs,tests)))
 test = $(O)/tests/$(basename $(notdir $(1)))
 TESTS := $(foreach s,$(TEST_SRCS),$(call test,$(s)))
-FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZ_SRCS := $(if $(filter 1,$(CORE)),$(shell grep -L "^// parts: " tests/fuzz/fuzz_*.c),$(wildcard tests/fuzz/fuzz_*.c))
 ENGINE ?= libfuzzer
 FUZZ_DIR := $(O)/fuzz$(if $(filter afl,$(ENGINE)),-afl)
 FUZZERS := $(patsubst tests/fuzz/%.c,$(FUZZ_DIR)/%,$(FUZZ_SRCS))
@@ -201,12 +213,16 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 # ---- targets --------------------------------------------------------------
 
-.PHONY: all programs tests tools fuzzers plugins completions kmod guest-programs check check-all check-long check-guest \
+.PHONY: all parts programs tests tools fuzzers plugins completions kmod guest-programs check check-all check-long check-guest \
 	check-guest-debug demo \
 	check-torture check-runtimes check-hazards check-audits check-self check-mutation fuzz bench figure3 \
 	deb deb-check check-system check-power install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
+
+# For the test runner
+parts:
+	@echo $(PARTS)
 
 programs: $(PROGS) $(ARCHIVES) $(MARKER_PLUGIN)
 tests: $(TESTS)
@@ -243,7 +259,7 @@ help:
 	@echo 'make layers         checks the direction of includes'
 	@echo 'make setup          installs what the build needs (Debian, root); the tests install the rest'
 	@echo 'make clean          removes the build'\''s files from $$(O)'
-	@echo 'settings: O=DIR V=1 DEBUG=1 ASAN=1 TSAN=1 CC=clang CFLAGS= LDFLAGS='
+	@echo 'settings: O=DIR V=1 CORE=1 DEBUG=1 ASAN=1 TSAN=1 CC=clang CFLAGS= LDFLAGS='
 
 # ---- compile --------------------------------------------------------------
 
@@ -303,7 +319,7 @@ $(O)/obj/daemon/fleet/schema.o: $(O)/fleet/fleet_sql.h
 $(filter $(foreach d,daemon/fleet tests/unit/daemon/fleet tests/tools/fleet_,$(O)/obj/$(d)%),$(ALL_OBJS)): \
 	MORPH_CFLAGS += $(FLEET_CFLAGS)
 
-ifneq ($(FLEET_LACKS),)
+ifneq ($(filter-out CORE=0,$(FLEET_LACKS)),)
 $(info   NOTE    no morph-fleet: $(FLEET_LACKS) missing)
 endif
 
@@ -541,7 +557,7 @@ $(O)/morph_marker.so: editor/marker/plugin/morph_marker.cc
 	$(Q)$(GXX) -std=gnu++17 -O2 -g -Wall -Wextra -Wno-unused-parameter -fno-rtti -fno-exceptions \
 		-isystem $(GCC_PLUGIN_INCLUDE) -fPIC -shared -o $@ $<
 
-ifneq ($(MARKER_LACKS),)
+ifneq ($(filter-out CORE=0,$(MARKER_LACKS)),)
 $(info   NOTE    no plugin for code markers: $(MARKER_LACKS) missing)
 endif
 
@@ -678,12 +694,14 @@ check-system: deb
 	$(Q)BUILD=$(O) tests/guest/system/run
 	$(Q)BUILD=$(O) tests/guest/automatic/run
 	$(Q)BUILD=$(O) tests/guest/automatic/session
+	$(Q)BUILD=$(O) tests/guest/automatic/everyday
 
 # CUTS= says how often the machine loses its power.
 CUTS ?= 30
 check-power: deb
 	$(Q)scripts/setup --system
 	$(Q)BUILD=$(O) tests/guest/automatic/power --cuts=$(CUTS)
+	$(Q)BUILD=$(O) tests/guest/automatic/power --everyday --cuts=$(CUTS)
 
 layers:
 	$(Q)scripts/check/layers
@@ -719,7 +737,8 @@ install: all $(COMPLETIONS)
 		dir=$(DESTDIR)$(MANDIR)/man$${m##*.}; \
 		$(INSTALL) -d $$dir && $(INSTALL) -m 0644 $$m $$dir/ || exit 1; \
 	done
-	$(Q)$(INSTALL) -D -m 0644 editor/marker/plugin/morph_marker.h $(DESTDIR)$(INCLUDEDIR)/morph_marker.h
+	$(Q)$(if $(filter 1,$(CORE)),:,$(INSTALL) -D -m 0644 editor/marker/plugin/morph_marker.h \
+		$(DESTDIR)$(INCLUDEDIR)/morph_marker.h)
 	$(Q)test -z "$(MARKER_PLUGIN)" || \
 		$(INSTALL) -D -m 0644 $(MARKER_PLUGIN) $(DESTDIR)$(MARKERDIR)/morph_marker.so
 	$(Q)$(INSTALL) -d $(DESTDIR)$(COMPLETIONDIR)
@@ -728,7 +747,7 @@ install: all $(COMPLETIONS)
 	$(Q)sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' daemon/morphd/morphd.service \
 		> $(DESTDIR)$(UNITDIR)/morphd.service
 	$(Q)chmod 0644 $(DESTDIR)$(UNITDIR)/morphd.service
-	$(Q)for u in service timer path; do \
+	$(Q)for u in service socket timer path; do \
 		sed 's|@SBINDIR@|$(SBINDIR)|g; s|@SYSCONFDIR@|$(SYSCONFDIR)|g' \
 			daemon/worker/morph-optimize.$$u > $(DESTDIR)$(UNITDIR)/morph-optimize.$$u && \
 		chmod 0644 $(DESTDIR)$(UNITDIR)/morph-optimize.$$u || exit 1; \

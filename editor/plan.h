@@ -112,6 +112,8 @@ struct me_plan {
 	uint32_t nr_leaves;
 	uint8_t line_log2; /* size of a fetch; 0: runs do not matter */
 	uint8_t page_log2; /* page size that the new code fills up to; 0: none */
+	/* For processes that run already: the new segment begins here, or at the next aligned address. 0: for none. */
+	uint64_t live_at;
 };
 
 /* Frees what @plan holds, not @plan itself. */

@@ -140,24 +140,7 @@ uint32_t md_code_range_at(const struct md_code *code, uint64_t vaddr)
 	return MP_NONE;
 }
 
-const struct mp_symbol *md_code_symbol_at(const struct md_code *code, uint64_t vaddr)
-{
-	const struct mp_symbol *best = NULL;
-
-	/* If a function has several names, prefer a global one, like BOLT. */
-	for (uint32_t i = 0; i < code->elf->nr_symbols; i++) {
-		const struct mp_symbol *s = &code->elf->symbols[i];
-
-		if (s->vaddr != vaddr || s->type != STT_FUNC || s->shndx == SHN_UNDEF ||
-		    !s->name[0])
-			continue;
-		if (!best || (best->bind == STB_LOCAL && s->bind != STB_LOCAL))
-			best = s;
-	}
-	return best;
-}
-
-const char *md_code_function_name(const struct mp_func *func, char *buf)
+const char *md_code_function_name(const struct mp_func *func, char buf[static 32])
 {
 	if (func->name[0])
 		return func->name;

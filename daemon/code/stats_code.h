@@ -32,10 +32,8 @@ void md_code_close(struct md_code *code);
 
 /* Return: index in cfg->ranges of the range that holds @vaddr, or MP_NONE. */
 uint32_t md_code_range_at(const struct md_code *code, uint64_t vaddr);
-/* Return: a function symbol at @vaddr, or NULL. */
-const struct mp_symbol *md_code_symbol_at(const struct md_code *code, uint64_t vaddr);
 
-/* Return: "name", or "0x401000" for a function without one. @buf holds 32 bytes. */
-const char *md_code_function_name(const struct mp_func *func, char *buf);
+/* Return: "name", or "0x401000" for a function without one. */
+const char *md_code_function_name(const struct mp_func *func, char buf[static 32]);
 
 #endif

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *md_stats_format_id(const struct mp_id *id, char *buf)
+const char *md_stats_format_id(const struct mp_id *id, char buf[static MD_ID_BYTES])
 {
 	if (id->build_id_len)
 		mp_id_format_build_id(id, buf);
 	else
-		snprintf(buf, 80, "text:%016llx", (unsigned long long)id->text_hash);
+		snprintf(buf, MD_ID_BYTES, "text:%016llx", (unsigned long long)id->text_hash);
 	return buf;
 }
 

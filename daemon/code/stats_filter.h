@@ -15,10 +15,8 @@ struct md_stats_filter {
 	const char *binary;   /* file to use instead of the module's last path */
 };
 bool md_stats_filter_matches(const struct md_stats_filter *filter, const struct mp_module *module);
-/*
- * Return: text of the build-id; "text:HASH" with the text hash if there is none. @buf holds 80
- * bytes.
- */
-const char *md_stats_format_id(const struct mp_id *id, char *buf);
+#define MD_ID_BYTES 80
+/* Return: text of the build-id; "text:HASH" with the text hash if there is none. */
+const char *md_stats_format_id(const struct mp_id *id, char buf[static MD_ID_BYTES]);
 
 #endif

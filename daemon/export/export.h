@@ -4,7 +4,8 @@
  * export_<format>.c; stats_export.c has the table of formats.
  *
  * A format gets one module after the other and writes at once, so that memory does not grow
- * with the output. It prints no messages, and counts the samples that it leaves out.
+ * with the output; those that add modules up write at the end. It prints no messages, and counts
+ * the samples that it leaves out.
  */
 #ifndef MD_EXPORT_H
 #define MD_EXPORT_H
@@ -79,6 +80,7 @@ struct md_export {
 	uint64_t nr_written, nr_skipped;   /* in samples */
 	uint64_t nr_unnamed;		   /* functions left out because they have no usable name */
 	uint64_t nr_shared_names;	   /* functions whose name another function has too */
+	uint64_t nr_lineless;		   /* functions that ran and whose source is not known */
 	void *state;			   /* private to the format */
 };
 
@@ -98,7 +100,8 @@ struct md_export_format {
 };
 
 extern const struct md_export_format md_export_folded, md_export_fdata, md_export_callgrind,
-	md_export_pprof, md_export_autofdo, md_export_order, md_export_json, md_export_speedscope;
+	md_export_pprof, md_export_llvm_sample, md_export_gcc_afdo, md_export_order, md_export_json,
+	md_export_speedscope;
 
 /* Rounds an inferred count to a whole number; a count above 0 gives at least 1. */
 uint64_t md_export_scaled(double count);

@@ -37,7 +37,7 @@ static struct md_line line_at(struct writer *w, uint64_t vaddr)
 
 	if (md_export_source_line(&w->source, vaddr, &line))
 		return line;
-	return (struct md_line){"???", 0};
+	return (struct md_line){.file = "???"};
 }
 
 static void put_function(struct writer *w, uint32_t f)

@@ -133,8 +133,8 @@ static int add_sample(void *arg, const uint32_t *path, size_t nr)
 	return 0;
 }
 
-int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls,
-			       struct mp_err *err)
+static int export_calls_speedscope(struct md_export *e, const struct md_calls *calls,
+				   struct mp_err *err)
 {
 	struct writer w = {
 		.e = e,
@@ -167,5 +167,5 @@ int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls
 
 const struct md_export_format md_export_speedscope = {
 	.name = "speedscope",
-	.calls = md_export_calls_speedscope,
+	.calls = export_calls_speedscope,
 };

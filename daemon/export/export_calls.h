@@ -12,8 +12,6 @@
 /* Return: 0, -errno with a message. The caller finds errors of writing. */
 int md_export_calls_folded(struct md_export *e, const struct md_calls *calls, struct mp_err *err);
 int md_export_calls_pprof(struct md_export *e, const struct md_calls *calls, struct mp_err *err);
-int md_export_calls_speedscope(struct md_export *e, const struct md_calls *calls,
-			       struct mp_err *err);
 int md_export_calls_callgrind(struct md_export *e, const struct md_calls *calls,
 			      struct mp_err *err);
 /* What ends a frame of the format folded. */

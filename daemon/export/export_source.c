@@ -33,7 +33,7 @@ int md_export_source_init(struct md_export_source *source, const struct md_expor
 	r = md_debuginfo_open(m->code->elf->path, &source->debug, NULL);
 	if (r)
 		source->debug = NULL;
-	if (r == -ENOMEM)
+	if (mp_err_is_failure(r))
 		return r;
 	return md_names_build(m->code->elf, source->debug, &source->names);
 }
@@ -51,7 +51,8 @@ void md_export_source_fini(struct md_export_source *source)
 	*source = (struct md_export_source){0};
 }
 
-const char *md_export_source_name(const struct md_export_source *source, uint32_t f, char *buf)
+const char *md_export_source_name(const struct md_export_source *source, uint32_t f,
+				  char buf[static 32])
 {
 	const struct mp_func *func = &source->code->cfg->funcs[f];
 	const struct md_name *name;
@@ -97,7 +98,7 @@ bool md_export_source_line(struct md_export_source *source, uint64_t vaddr, stru
 		line->file = whole_name(source, vaddr, line->file);
 		return true;
 	}
-	*line = (struct md_line){NULL, 0};
+	*line = (struct md_line){0};
 	return false;
 }
 

@@ -26,8 +26,9 @@ struct md_export_source {
 int md_export_source_init(struct md_export_source *source, const struct md_export_module *m);
 void md_export_source_fini(struct md_export_source *source);
 
-/* Return: the linker's name of function @f; "0x401000" if it has none. @buf holds 32 bytes. */
-const char *md_export_source_name(const struct md_export_source *source, uint32_t f, char *buf);
+/* Return: the linker's name of function @f; "0x401000" if it has none. */
+const char *md_export_source_name(const struct md_export_source *source, uint32_t f,
+				  char buf[static 32]);
 /*
  * Finds a source line. A relative file name is completed if its directory is known. Return:
  * false: not known; @line is then {NULL, 0}.

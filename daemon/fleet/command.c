@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "daemon/fleet/pg.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 #include "libprof/base/settings.h"
 #include "libprof/cli/args.h"
 #include "libprof/cli/stdio.h"
@@ -43,7 +43,7 @@ void md_fleet_options(const struct mp_usage *usage, int argc, char **argv, void 
 	struct mp_usage whole = *usage;
 
 	whole.shared = &shared;
-	md_stats_set_program(argv[0]);
+	md_cli_set_program(argv[0]);
 	mp_options_read(&whole, argc, argv, options, options);
 }
 
@@ -55,17 +55,17 @@ int md_fleet_access_find(struct md_fleet_access *access)
 	struct mp_err err = {""};
 
 	if (md_fleet_config_read(&access->config, access->config_path, &err)) {
-		md_stats_fail("%s", err.msg);
+		md_cli_fail("%s", err.msg);
 		return MP_EXIT_USAGE;
 	}
 	if (database && md_fleet_config_set(&access->config, "database", database, &err)) {
-		md_stats_fail("the fleet's database %s", err.msg);
+		md_cli_fail("the fleet's database %s", err.msg);
 		return MP_EXIT_USAGE;
 	}
 	if (!access->config.database[0]) {
-		md_stats_fail("no fleet is configured: say database = CONNECTION in %s, or "
-			      "--database=CONNECTION",
-			      access->config_path ? access->config_path : MD_FLEET_CONFIG);
+		md_cli_fail("no fleet is configured: say database = CONNECTION in %s, or "
+			    "--database=CONNECTION",
+			    access->config_path ? access->config_path : MD_FLEET_CONFIG);
 		return MP_EXIT_USAGE;
 	}
 	/* A server that does not answer at all must not stop a command for minutes. */
@@ -99,6 +99,6 @@ int md_fleet_status(int r)
 
 int md_fleet_failed(int r, const struct mp_err *err)
 {
-	md_stats_fail("%s", err->msg);
+	md_cli_fail("%s", err->msg);
 	return md_fleet_status(r);
 }

@@ -7,7 +7,7 @@
 
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/table.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 
 #define MP_OPTIONS struct options
 
@@ -51,7 +51,7 @@ static int show(const struct options *o, PGconn *conn, const struct list *list,
 	if (json_array_size(rows)) {
 		r = md_table_print(rows, o->json, list->command, list->columns);
 	} else {
-		md_stats_fail("the fleet has no %s", list->none);
+		md_cli_fail("the fleet has no %s", list->none);
 		r = MP_EXIT_NO_PROFILE;
 	}
 	json_decref(rows);
@@ -141,13 +141,13 @@ static int name_of(struct options *o, char name[MD_NAME_SIZE])
 
 	if (file[0] && md_file_names_read_salt(&names, file, &err)) {
 		free(real);
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	}
 	if (!names.salt_size)
 		names.how = MD_NAMES_PLAIN;
 	found = md_file_name(&names, real ? real : o->access.words.list[0], name);
 	free(real);
-	return found ? 0 : md_stats_fail("no names are sent (names = no)");
+	return found ? 0 : md_cli_fail("no names are sent (names = no)");
 }
 
 int md_fleet_command_versions(int argc, char **argv)

@@ -11,7 +11,7 @@
 #include "daemon/code/originals.h"
 #include "daemon/fleet/command.h"
 #include "daemon/fleet/pg.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 
 size_t md_module_key(const struct mp_id *id, uint8_t key[MD_MODULE_KEY_MAX])
 {
@@ -79,19 +79,19 @@ int md_modules_named(PGconn *conn, const char *name, char **list)
 
 	if (!access(name, F_OK) || !md_build_id_parse(name, key)) {
 		if (md_original_id(name, &id, &err))
-			return md_stats_fail("%s", err.msg);
+			return md_cli_fail("%s", err.msg);
 		md_hex_write(key, md_module_key(&id, key), hex);
-		return asprintf(list, "{\\\\x%s}", hex) < 0 ? md_stats_fail("out of memory") : 0;
+		return asprintf(list, "{\\\\x%s}", hex) < 0 ? md_cli_fail("out of memory") : 0;
 	}
 	r = md_pg_run(conn, "find the module", &result, &err,
 		      "SELECT array_agg(module)::text FROM fleet.find_modules(decode($1, 'hex'))",
 		      "t", name);
 	if (r)
 		return md_fleet_failed(r, &err);
-	*list = PQgetisnull(result, 0, 0) ? NULL : strdup(PQgetvalue(result, 0, 0));
+	*list = PQgetisnull(result, 0, 0) ? NULL : strdup(md_pg_text(result, 0));
 	PQclear(result);
 	if (*list)
 		return 0;
-	md_stats_fail("%s: the fleet has no such module", name);
+	md_cli_fail("%s: the fleet has no such module", name);
 	return MP_EXIT_NO_PROFILE;
 }

@@ -151,6 +151,13 @@ int md_pg_run(PGconn *conn, const char *what, PGresult **out, struct mp_err *err
 	return r;
 }
 
+const char *md_pg_text(const PGresult *result, int column)
+{
+	const char *text = PQgetvalue(result, 0, column);
+
+	return text ? text : "";
+}
+
 int md_pg_ask(PGconn *conn, const char *what, bool *yes, struct mp_err *err, const char *sql,
 	      const char *types, ...)
 {
@@ -161,7 +168,7 @@ int md_pg_ask(PGconn *conn, const char *what, bool *yes, struct mp_err *err, con
 	va_start(args, types);
 	r = run(conn, what, &result, err, sql, types, args);
 	va_end(args);
-	*yes = !r && PQntuples(result) && !strcmp(PQgetvalue(result, 0, 0), "t");
+	*yes = !r && !strcmp(md_pg_text(result, 0), "t");
 	PQclear(result);
 	return r;
 }
@@ -244,7 +251,7 @@ int md_pg_next(PGconn *conn, const char *what, PGresult **out, struct mp_err *er
 
 bool md_pg_number(const PGresult *result, int column, int size, int64_t *out)
 {
-	const char *data = PQgetvalue(result, 0, column);
+	const char *data = md_pg_text(result, column);
 	uint64_t bits = size && data[0] & 0x80 ? UINT64_MAX : 0;
 
 	if (PQgetisnull(result, 0, column) || PQgetlength(result, 0, column) != size)

@@ -63,6 +63,9 @@ static inline double md_row_number(const json_t *row, const char *column)
 	return json_number_value(json_object_get(row, column));
 }
 
+/* A value of row 0 as text. Return: "" where the server gave no such row or column, too. Valid like @result. */
+const char *md_pg_text(const PGresult *result, int column);
+
 /* ---- many parameters, many rows ------------------------------------------------------------ */
 
 #define MD_PG_PARAMS_MAX 16

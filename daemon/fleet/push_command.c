@@ -11,7 +11,7 @@
 #include "daemon/fleet/command.h"
 #include "daemon/fleet/defaults.h"
 #include "daemon/fleet/push.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 
 #define MP_OPTIONS struct options
 
@@ -71,7 +71,7 @@ static int configure(struct options *o, struct md_push_options *push)
 		if (!given[i].value ||
 		    !md_fleet_config_set(config, given[i].key, given[i].value, &err))
 			continue;
-		md_stats_fail("--%s=%s: %s", given[i].key, given[i].value, err.msg);
+		md_cli_fail("--%s=%s: %s", given[i].key, given[i].value, err.msg);
 		return MP_EXIT_USAGE;
 	}
 	push->database = config->database;
@@ -83,7 +83,7 @@ static int configure(struct options *o, struct md_push_options *push)
 	push->first_wait_s = o->first_wait_s;
 	push->sparing = o->sparing;
 	if (config->salt_file[0] && md_file_names_read_salt(&push->names, config->salt_file, &err))
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	return 0;
 }
 
@@ -93,7 +93,7 @@ static int read_machine(const char *path, struct md_push_options *push)
 	int r = mp_machine_id_read(path, push->machine);
 
 	(void)mp_machine_id_read(NULL, push->own_machine);
-	return r && path ? md_stats_fail("%s: %s", path, strerror(-r)) : 0;
+	return r && path ? md_cli_fail("%s: %s", path, strerror(-r)) : 0;
 }
 
 /*
@@ -109,19 +109,19 @@ static int open_store(const char *db, struct mp_store **out)
 	if (!db)
 		r = mp_store_default_path(path, sizeof(path), false, &err);
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	db = db ? db : path;
 	fd = open(db, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
 		r = errno == ENOENT ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
-		md_stats_fail("%s: %s", db, errno == ENOENT ? "no such database" : strerror(errno));
+		md_cli_fail("%s: %s", db, errno == ENOENT ? "no such database" : strerror(errno));
 		return r;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB)) {
-		md_stats_fail("%s: another push is sending it", db);
+		md_cli_fail("%s: another push is sending it", db);
 		return MP_EXIT_LATER;
 	}
-	return mp_store_open(db, MP_STORE_WRITE, out, &err) ? md_stats_fail("%s", err.msg) : 0;
+	return mp_store_open(db, MP_STORE_WRITE, out, &err) ? md_cli_fail("%s", err.msg) : 0;
 }
 
 static int print(const struct options *o, const struct md_push_report *r)
@@ -131,9 +131,9 @@ static int print(const struct options *o, const struct md_push_report *r)
 	if (!o->json) {
 		printf("%zu rows of %zu modules sent: %" PRIu64 " bytes of counts in %zu batches\n",
 		       r->nr_rows, r->nr_modules, r->nr_bytes, r->nr_batches);
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	}
-	root = md_stats_json_new("push");
+	root = md_cli_json_new("push");
 	json_object_update_new(
 		root,
 		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rows",
@@ -142,20 +142,20 @@ static int print(const struct options *o, const struct md_push_report *r)
 			  "nr_waits", (json_int_t)r->nr_waits, "nr_epochs",
 			  (json_int_t)r->nr_epochs, "nr_refused", (json_int_t)r->nr_refused,
 			  "too_large", (json_int_t)r->nr_too_large));
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 static void note(const struct md_push_report *r)
 {
 	if (r->nr_epochs)
-		md_stats_note("the store is a copy of one that the fleet knows: what it had until "
-			      "now is not sent again");
+		md_cli_note("the store is a copy of one that the fleet knows: what it had until "
+			    "now is not sent again");
 	if (r->nr_refused)
-		md_stats_note("the server refuses the counts of %zu modules: %s", r->nr_refused,
-			      r->refused);
+		md_cli_note("the server refuses the counts of %zu modules: %s", r->nr_refused,
+			    r->refused);
 	if (r->nr_too_large)
-		md_stats_note("%zu chunks have more counts than a server takes, and were left out",
-			      r->nr_too_large);
+		md_cli_note("%zu chunks have more counts than a server takes, and were left out",
+			    r->nr_too_large);
 }
 
 int md_fleet_command_push(int argc, char **argv)

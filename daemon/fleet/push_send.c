@@ -35,7 +35,7 @@ int md_push_today(struct md_push_sender *sender, struct mp_err *err)
 			  "SELECT fleet.today()", "");
 
 	if (!r)
-		sender->today = atoi(PQgetvalue(result, 0, 0));
+		sender->today = atoi(md_pg_text(result, 0));
 	PQclear(result);
 	return r;
 }
@@ -50,8 +50,8 @@ int md_push_ask_epoch(struct md_push_sender *sender, const uint8_t *name, bool *
 
 	*has = !r && PQntuples(result);
 	if (*has) {
-		*seq = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-		*token = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+		*seq = strtoll(md_pg_text(result, 0), NULL, 10);
+		*token = strtoll(md_pg_text(result, 1), NULL, 10);
 		if (*seq <= 0 || *seq >= INT64_MAX / 2 || *token <= 0)
 			r = mp_err_set(err, EPROTO, "the server has an impossible epoch");
 	}

@@ -56,7 +56,7 @@ static int read_version(PGconn *conn, int *version, struct mp_err *err)
 	r = md_pg_run(conn, what, &result, err,
 		      "SELECT coalesce(max(number), 0) FROM fleet.migration", "");
 	if (!r)
-		*version = atoi(PQgetvalue(result, 0, 0));
+		*version = atoi(md_pg_text(result, 0));
 	PQclear(result);
 	return r;
 }
@@ -132,7 +132,7 @@ static int check_by(PGconn *conn, const char *file, void (*finding)(void *arg, c
 	PGresult *result;
 	int r = md_pg_run(conn, "check the database", &result, err, text_of(file), "");
 
-	for (int i = 0; !r && i < PQntuples(result); i++)
+	for (int i = 0; !r && PQnfields(result) && i < PQntuples(result); i++)
 		finding(arg, PQgetvalue(result, i, 0));
 	PQclear(result);
 	return r;

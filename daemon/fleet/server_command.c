@@ -9,7 +9,7 @@
 
 #include "daemon/fleet/command.h"
 #include "daemon/fleet/schema.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 
 #define MP_OPTIONS struct options
 
@@ -37,7 +37,7 @@ static int upgrade(const char *doc, bool init, int argc, char **argv)
 	if (r)
 		return md_fleet_failed(r, &err);
 	puts(changed ? "the schema was brought up to date" : "the schema is up to date");
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 int md_fleet_command_init(int argc, char **argv)
@@ -74,7 +74,7 @@ int md_fleet_command_check(int argc, char **argv)
 		return r;
 	r = md_fleet_check(conn, print_finding, &nr, &err);
 	PQfinish(conn);
-	return r ? md_fleet_failed(r, &err) : md_stats_finish(nr ? MP_EXIT_FAILED : MP_EXIT_DONE);
+	return r ? md_fleet_failed(r, &err) : md_cli_finish(nr ? MP_EXIT_FAILED : MP_EXIT_DONE);
 }
 
 /* ---- hosts --------------------------------------------------------------------------------- */
@@ -170,8 +170,8 @@ int md_fleet_command_forget(int argc, char **argv)
 	r = md_pg_run(conn, "forget old days", &result, &err, "SELECT fleet.forget($1)", "i",
 		      o.before_s / MP_SECONDS_PER_DAY);
 	if (!r)
-		printf("%s rows deleted\n", PQgetvalue(result, 0, 0));
+		printf("%s rows deleted\n", md_pg_text(result, 0));
 	PQclear(result);
 	PQfinish(conn);
-	return r ? md_fleet_failed(r, &err) : md_stats_finish(MP_EXIT_DONE);
+	return r ? md_fleet_failed(r, &err) : md_cli_finish(MP_EXIT_DONE);
 }

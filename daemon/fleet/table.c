@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 
 static void format(const json_t *value, enum md_form form, char *out, size_t room)
 {
@@ -19,7 +19,7 @@ static void format(const json_t *value, enum md_form form, char *out, size_t roo
 	else if (json_is_boolean(value))
 		snprintf(out, room, "%s", json_is_true(value) ? "yes" : "no");
 	else if (form == MD_FORM_TIME)
-		md_stats_format_time((int64_t)number, out);
+		md_cli_format_time((int64_t)number, out);
 	else if (form == MD_FORM_SHARE)
 		snprintf(out, room, "%.3g %%", 100 * number);
 	else if (form != MD_FORM_LOG)
@@ -34,7 +34,7 @@ static void put(const char *text, int width)
 {
 	int used = (int)strlen(text);
 
-	md_stats_put_text(text);
+	md_cli_put_text(text);
 	printf(width ? "%*s" : "\n", width > used ? width - used + 1 : 1, "");
 }
 
@@ -45,9 +45,9 @@ int md_table_print(json_t *rows, bool json, const char *command, const struct md
 	size_t i;
 
 	if (json) {
-		root = md_stats_json_new(command);
+		root = md_cli_json_new(command);
 		json_object_set(root, "rows", rows);
-		return md_stats_json_print(root);
+		return md_cli_json_print(root);
 	}
 	for (const struct md_column *c = columns;; c++) {
 		put(c->title, c->width);
@@ -63,5 +63,5 @@ int md_table_print(json_t *rows, bool json, const char *command, const struct md
 				break;
 		}
 	}
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +16,16 @@
 #include "libprof/elf/backup_dir.h"
 
 struct places {
-	char **list;
+	struct md_backup_place *list;
 	size_t nr;
 };
+
+void md_backups_free_places(struct md_backup_place *places, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		free(places[i].path);
+	free(places);
+}
 
 void md_backups_free(char **places, size_t nr)
 {
@@ -25,28 +34,36 @@ void md_backups_free(char **places, size_t nr)
 	free(places);
 }
 
-static int add(struct places *places, const char *path)
+static int add(struct places *places, const char *path, const char *digest)
 {
-	struct md_program file;
+	struct md_backup_place place = {.path = strdup(path)};
 
-	for (size_t i = 0; i < places->nr; i++)
-		if (!strcmp(places->list[i], path))
-			return 0;
-	/* An upgrade has replaced the output, or somebody has restored the original. */
-	if (path[0] != '/' || md_program_read(path, &file, NULL))
-		return 0;
-	if (!file.is_output) {
-		md_program_fini(&file);
-		return 0;
-	}
-	md_program_fini(&file);
-	if (mp_resize(places->list, places->nr + 1))
+	snprintf(place.digest, sizeof(place.digest), "%.*s", MP_BACKUP_DIGEST_LEN, digest);
+	if (!place.path || mp_resize(places->list, places->nr + 1)) {
+		free(place.path);
 		return -ENOMEM;
-	places->list[places->nr] = strdup(path);
-	return places->list[places->nr] ? (places->nr++, 0) : -ENOMEM;
+	}
+	places->list[places->nr++] = place;
+	return 0;
 }
 
-static int read_record(const char *path, struct places *places)
+/* A path that is no UTF-8 (editor/replace/backup_record.c). Return: @bytes; NULL: it is none. */
+static const char *read_hex(const char *hex, char bytes[PATH_MAX])
+{
+	size_t len = hex ? strlen(hex) : 0;
+	unsigned int byte;
+
+	if (!len || len % 2 || len / 2 >= PATH_MAX || strspn(hex, "0123456789abcdef") != len)
+		return NULL;
+	for (size_t i = 0; i < len / 2; i++) {
+		sscanf(hex + 2 * i, "%2x", &byte);
+		bytes[i] = (char)byte;
+	}
+	bytes[len / 2] = '\0';
+	return bytes;
+}
+
+static int read_record(const char *path, const char *digest, struct places *places)
 {
 	json_t *record = json_load_file(path, 0, NULL), *place;
 	size_t i;
@@ -55,9 +72,13 @@ static int read_record(const char *path, struct places *places)
 	json_array_foreach(json_object_get(record, "places"), i, place)
 	{
 		const char *text = json_string_value(json_object_get(place, "path"));
+		char bytes[PATH_MAX];
 
-		if (text && !r)
-			r = add(places, text);
+		if (!text)
+			text = read_hex(json_string_value(json_object_get(place, "path_hex")),
+					bytes);
+		if (text && text[0] == '/' && !r)
+			r = add(places, text, digest);
 	}
 	json_decref(record);
 	return r;
@@ -78,14 +99,14 @@ static int read_folder(const char *dir, const char *name, struct places *places)
 		if (len < 5 || strcmp(entry->d_name + len - 5, ".json") != 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/%s", dir, name, entry->d_name);
-		r = read_record(path, places);
+		r = read_record(path, entry->d_name, places);
 	}
 	if (folder)
 		closedir(folder);
 	return r;
 }
 
-int md_backups_list(const char *dir, char ***out, size_t *nr, struct mp_err *err)
+int md_backups_places(const char *dir, struct md_backup_place **out, size_t *nr, struct mp_err *err)
 {
 	char *own = dir ? strdup(dir) : mp_backup_default_dir(err);
 	struct places places = {0};
@@ -107,10 +128,50 @@ int md_backups_list(const char *dir, char ***out, size_t *nr, struct mp_err *err
 		closedir(all);
 	free(own);
 	if (r) {
-		md_backups_free(places.list, places.nr);
+		md_backups_free_places(places.list, places.nr);
 		return r;
 	}
 	*out = places.list;
 	*nr = places.nr;
 	return 0;
+}
+
+/* If not, an upgrade has replaced the output, or somebody has restored the original. */
+static bool holds_output(const char *path)
+{
+	struct md_program file;
+	bool is = !md_program_read(path, &file, NULL) && file.is_output;
+
+	md_program_fini(&file);
+	return is;
+}
+
+static bool is_listed(char *const *list, size_t nr, const char *path)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (!strcmp(list[i], path))
+			return true;
+	return false;
+}
+
+int md_backups_list(const char *dir, char ***out, size_t *nr, struct mp_err *err)
+{
+	struct md_backup_place *places;
+	size_t nr_places;
+	int r = md_backups_places(dir, &places, &nr_places, err);
+
+	*out = NULL;
+	*nr = 0;
+	if (r)
+		return r;
+	*out = calloc(nr_places + 1, sizeof(**out));
+	if (!*out)
+		r = mp_err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < nr_places && !r; i++)
+		if (!is_listed(*out, *nr, places[i].path) && holds_output(places[i].path)) {
+			(*out)[(*nr)++] = places[i].path;
+			places[i].path = NULL;
+		}
+	md_backups_free_places(places, nr_places);
+	return r;
 }

@@ -34,8 +34,17 @@ struct md_machine_program *md_machine_find(struct md_machine *machine, const cha
 	return NULL;
 }
 
+/* Whatever version is in place right now, another one is next: nothing is decided. */
+static bool takes_turns(const struct md_machine_program *p)
+{
+	return p->job && (p->job->state == MP_JOB_COUNTING || p->job->state == MP_JOB_TRYING ||
+			  p->job->state == MP_JOB_AUDITING);
+}
+
 bool md_machine_is_optimised(const struct md_machine_program *program)
 {
+	if (takes_turns(program))
+		return false;
 	return program->file == MD_FILE_OUTPUT ||
 	       (program->file == MD_FILE_UNKNOWN && program->job &&
 		(program->job->state == MP_JOB_ADOPTED || program->job->state == MP_JOB_KEPT));
@@ -311,7 +320,7 @@ size_t md_machine_order(const struct md_machine *machine, const struct md_machin
 	for (size_t i = 0; i < machine->nr_programs && list; i++) {
 		const struct md_machine_program *p = &machine->programs[i];
 
-		if (is_open(p) && p->file == MD_FILE_THERE && may_estimate(p))
+		if (is_open(p) && (p->file == MD_FILE_THERE || takes_turns(p)) && may_estimate(p))
 			list[nr++] = p;
 	}
 	if (nr)

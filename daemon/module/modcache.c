@@ -397,6 +397,7 @@ void md_modcache_forget_files(struct md_modcache *mc)
 		mc->files[i] = NULL;
 	}
 	memset(mc->buckets, 0, sizeof(mc->buckets));
+	memset(mc->looks, 0, sizeof(mc->looks));
 	memset(mc->status_files, 0, sizeof(mc->status_files));
 	mc->nr_keyed = 0;
 	mc->files_end = mc->kernel + 1;

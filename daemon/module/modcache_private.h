@@ -6,8 +6,17 @@
 #include "daemon/module/modcache.h"
 
 #define MD_FILE_BUCKETS 1024
+#define MD_NR_LOOKS	256
 #define MD_NUMBER_MAX	(1u << 20) /* limit of the number in a MODULE record */
 #define MD_VADDR_LIMIT	(UINT64_C(1) << 47)
+
+/* The result of a search for the file of a mapping, to be used again for a second. */
+struct md_look {
+	uint64_t dev, ino, path_hash;
+	uint32_t generation;
+	uint32_t number; /* of the file; 0: no look */
+	uint64_t at_ns;
+};
 
 struct md_modcache {
 	struct md_module **modules; /* by index; [0] is unused, and others may be NULL */
@@ -17,6 +26,7 @@ struct md_modcache {
 	uint32_t files_end, files_capacity;
 	struct md_file *buckets[MD_FILE_BUCKETS]; /* files of this machine */
 	uint32_t nr_keyed;
+	struct md_look looks[MD_NR_LOOKS]; /* by device and inode */
 	/* numbers of files that only stand for a reason */
 	uint32_t status_files[MORPH_MODULE_VDSO + 1];
 	uint32_t kernel; /* number; 0: none */

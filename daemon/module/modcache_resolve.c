@@ -7,16 +7,20 @@
 #include "daemon/module/modcache.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "daemon/module/kernel.h"
 #include "daemon/module/modcache_private.h"
 #include "daemon/module/modfind.h"
 
 #define MAX_FILES 8192 /* files remembered; if there are more, all are read again */
+/* A build starts a hundred processes a second, and most have ended when their records are read. */
+#define LOOK_NS 1000000000u
 
 static struct md_file *new_file(struct md_modcache *mc, uint8_t why, const char *path)
 {
@@ -85,6 +89,76 @@ static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap
 	return NULL;
 }
 
+/* A file that no path of ours leads to, such as a container's, is opened again and again. */
+static struct md_file *find_read(struct md_modcache *mc, const struct morph_mmap *mmap,
+				 const struct md_modfind *found)
+{
+	uint64_t dev = makedev(mmap->dev_major, mmap->dev_minor);
+
+	for (struct md_file *file = *bucket_of(mc, dev, mmap->ino); file; file = file->next)
+		if (file->dev == dev && file->ino == mmap->ino &&
+		    file->mtime_ns == found->mtime_ns && file->ctime_ns == found->ctime_ns &&
+		    (!(mmap->task.flags & MORPH_MMAP_GENERATION) ||
+		     file->generation == mmap->ino_generation) &&
+		    !strcmp(file->path, mmap->path))
+			return file;
+	return NULL;
+}
+
+/* ---- looks that found nothing, or what no path leads to -------------------------------------- */
+
+static struct md_look key_of(const struct morph_mmap *mmap)
+{
+	return (struct md_look){
+		.dev = makedev(mmap->dev_major, mmap->dev_minor),
+		.ino = mmap->ino,
+		.path_hash = XXH3_64bits(mmap->path, strlen(mmap->path)),
+		.generation = mmap->task.flags & MORPH_MMAP_GENERATION ? mmap->ino_generation : 0};
+}
+
+static struct md_look *slot_of(struct md_modcache *mc, const struct md_look *key)
+{
+	return &mc->looks[(key->ino * UINT64_C(0x9e3779b97f4a7c15) + key->dev) >> 56];
+}
+
+/* Nothing is found for a process that has ended, unless another one's mapping of the same file was. */
+static bool has_ended(uint32_t tgid)
+{
+	return kill((pid_t)tgid, 0) && errno == ESRCH;
+}
+
+static struct md_file *find_look(struct md_modcache *mc, const struct morph_mmap *mmap,
+				 uint64_t now_ns)
+{
+	struct md_look key = key_of(mmap), *look = slot_of(mc, &key);
+	struct md_file *file;
+
+	if (!look->number || look->dev != key.dev || look->ino != key.ino ||
+	    look->path_hash != key.path_hash || look->generation != key.generation ||
+	    now_ns - look->at_ns > LOOK_NS)
+		return NULL;
+	file = md_modcache_file(mc, look->number);
+	return file && (file->why == MD_MAPPED || has_ended(mmap->task.tgid)) ? file : NULL;
+}
+
+/*
+ * Other mappings of the same file come within moments, of containers as well. A file that its path leads to needs no
+ * look: find_file() compares it each time.
+ */
+static void remember_look(struct md_modcache *mc, const struct morph_mmap *mmap,
+			  const struct md_modfind *found, const struct md_file *file,
+			  uint64_t now_ns)
+{
+	struct md_look key = key_of(mmap);
+
+	if (!file || found->written_later ||
+	    (found->fd >= 0 && found->dev == key.dev && found->ino == key.ino))
+		return;
+	key.number = file->number;
+	key.at_ns = now_ns;
+	*slot_of(mc, &key) = key;
+}
+
 int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, int64_t mapped_ns,
 			struct md_file **out)
 {
@@ -100,11 +174,20 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 		return *out ? 0 : -ENOMEM;
 	}
 	file = find_file(mc, mmap);
+	if (!file)
+		file = find_look(mc, mmap, began);
 	if (file)
 		goto done;
 	md_modfind_open(mmap, mapped_ns, &found);
 	if (found.fd < 0) {
 		file = status_file(mc, found.status);
+		remember_look(mc, mmap, &found, file, began);
+		goto done;
+	}
+	file = find_read(mc, mmap, &found);
+	if (file) {
+		remember_look(mc, mmap, &found, file, began);
+		close(found.fd);
 		goto done;
 	}
 	if (mc->nr_keyed >= MAX_FILES)
@@ -131,6 +214,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 		bucket = bucket_of(mc, dev, mmap->ino);
 		file->next = *bucket;
 		*bucket = file;
+		remember_look(mc, mmap, &found, file, began);
 	}
 done:
 	mc->analysis_ns += mp_now_ns() - began;

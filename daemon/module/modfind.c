@@ -170,6 +170,7 @@ void md_modfind_open(const struct morph_mmap *mmap, int64_t mapped_ns, struct md
 			if (mapped_ns && changed > mapped_ns) {
 				close(fd);
 				out->status = MORPH_MODULE_REPLACED;
+				out->written_later = true;
 				return;
 			}
 			out->fd = fd;

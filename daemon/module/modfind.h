@@ -23,6 +23,7 @@ struct md_modfind {
 	enum morph_module_status status;
 	uint64_t dev, ino, generation;
 	int64_t mtime_ns, ctime_ns;
+	bool written_later; /* REPLACED: the right file, but after the time of this mapping */
 };
 
 /*

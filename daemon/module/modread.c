@@ -11,6 +11,7 @@
 #include "daemon/module/copy_transfers.h"
 #include "libprof/base/discard.h"
 #include "libprof/elf/elf.h"
+#include "libprof/note/edge_table.h"
 
 #define FILE_NUMBER 1 /* the only file number in a reply */
 
@@ -103,6 +104,11 @@ static int analyse(struct md_modcache *mc, int fd, uint64_t size, bool rows, str
 	ret = -EBADMSG;
 	if (map && (!map_is_covered_by_hash(elf) || map->nr_pieces > MD_MODREAD_PIECES_MAX))
 		goto out;
+	/* Counters take time, so samples of a version that counts show no time of the original. */
+	if (map && mp_elf_section(elf, MP_EDGE_TABLE_SECTION)) {
+		mp_map_free(map);
+		map = NULL;
+	}
 	ret = -ENOMEM;
 	module = md_modcache_put_module(mc, &elf->id, MP_MODULE_FILE, "", mp_elf_text_size(elf));
 	if (!module)

@@ -77,12 +77,6 @@ const struct md_sandbox_counts *md_sandbox_counts(const struct md_sandbox *sandb
 /* Return: process id of the reader; 0: none runs. */
 pid_t md_sandbox_pid(const struct md_sandbox *sandbox);
 
-/*
- * md_sandbox_confine - from now on this process, a child that its parent waits for, can only compute, get
- * memory, read and write open files, and exit. It needs no_new_privs. For work on what is mapped already.
- * Return: 0, -errno.
- */
-int md_sandbox_confine(void);
 /* Return: false: a sanitizer needs more memory than any limit would allow. */
 bool md_sandbox_limits_memory(void);
 

@@ -171,8 +171,3 @@ bool md_sandbox_limits_memory(void)
 {
 	return !MD_SANDBOX_ASAN;
 }
-
-int md_sandbox_confine(void)
-{
-	return md_sandbox_filter_worker();
-}

@@ -10,6 +10,7 @@
 #include "daemon/code/stats_filter.h"
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
+#include "daemon/policy/policy.h"
 #include "daemon/worker/collector.h"
 
 int md_morph_nothing_collected(void)
@@ -19,28 +20,27 @@ int md_morph_nothing_collected(void)
 	/* A service that waits for the right to sample has no database. */
 	md_collector_look(MP_STORE_SERVICE_PATH, &service);
 	if (service.runs)
-		md_stats_note(
-			"nothing was collected yet, though morphd runs: `systemctl status "
-			"morphd' says what it waits for; `morphd run -- COMMAND' collects for "
-			"one command");
+		md_cli_note("nothing was collected yet, though morphd runs: `systemctl status "
+			    "morphd' says what it waits for; `morphd run -- COMMAND' collects for "
+			    "one command");
 	else if (service.may_not)
-		md_stats_note("nothing was collected yet: %s; `morphd run -- COMMAND' as root "
-			      "collects for one command",
-			      service.why);
+		md_cli_note("nothing was collected yet: %s; `morphd run -- COMMAND' as root "
+			    "collects for one command",
+			    service.why);
 	else
-		md_stats_note("nothing was collected yet: `systemctl enable --now morphd' collects "
-			      "on the whole machine, `morphd run -- COMMAND' for one command");
+		md_cli_note("nothing was collected yet: `systemctl enable --now morphd' collects "
+			    "on the whole machine, `morphd run -- COMMAND' for one command");
 	return MP_EXIT_NO_PROFILE;
 }
 
-int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **store,
+int md_morph_load(struct md_cli *cli, int64_t since_s, struct mp_store **store,
 		  struct md_machine *machine)
 {
 	struct mp_err err = {0};
 	int r;
 
 	*machine = (struct md_machine){0};
-	r = md_stats_open(stats, MP_STORE_READ, store);
+	r = md_cli_open(cli, MP_STORE_READ, store);
 	if (r)
 		return r == MP_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
 	r = md_machine_load(*store, since_s, machine, &err);
@@ -49,7 +49,41 @@ int md_morph_load(struct md_stats *stats, int64_t since_s, struct mp_store **sto
 	md_machine_fini(machine);
 	mp_store_close(*store);
 	*store = NULL;
-	return md_stats_fail("%s", err.msg);
+	return md_cli_fail("%s", err.msg);
+}
+
+int md_morph_policy_dir(const char *named, char *buf, size_t size)
+{
+	struct mp_err err = {0};
+
+	if (named && snprintf(buf, size, "%s", named) >= (int)size)
+		return md_cli_fail("the path of the policy is too long");
+	if (!named && md_policy_default_dir(buf, size, &err))
+		return md_cli_fail("%s", err.msg);
+	return 0;
+}
+
+bool md_morph_load_quietly(struct md_cli *cli, struct md_machine *machine)
+{
+	struct mp_store *store = NULL;
+	const char *db = cli->db;
+	bool loaded;
+
+	*machine = (struct md_machine){0};
+	if (db)
+		snprintf(cli->path, sizeof(cli->path), "%s", db);
+	else if (mp_store_default_path(cli->path, sizeof(cli->path), false, NULL))
+		return false;
+	if (mp_store_open(cli->path, MP_STORE_READ, &store, NULL)) {
+		if (db || mp_store_open(MP_STORE_SERVICE_PATH, MP_STORE_READ, &store, NULL))
+			return false;
+		snprintf(cli->path, sizeof(cli->path), "%s", MP_STORE_SERVICE_PATH);
+	}
+	loaded = !md_machine_load(store, 0, machine, NULL);
+	if (!loaded)
+		md_machine_fini(machine);
+	mp_store_close(store);
+	return loaded;
 }
 
 int md_morph_find(const struct md_machine *machine, const char *name, struct md_program *out)
@@ -61,7 +95,7 @@ int md_morph_find(const struct md_machine *machine, const char *name, struct md_
 
 	if (!r)
 		return 0;
-	md_stats_fail("%s", err.msg);
+	md_cli_fail("%s", err.msg);
 	return r == -ENOTUNIQ ? MP_EXIT_USAGE : MP_EXIT_FAILED;
 }
 

@@ -4,12 +4,15 @@
  * words of a user.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
+#include "daemon/policy/policy.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
 #include "libprof/store/jobs/store_history.h"
@@ -17,13 +20,15 @@
 #define MP_OPTIONS struct explain
 
 struct explain {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	const char *name;
 	struct md_machine machine;
 	struct md_program program;
 	struct md_machine_program *entry;
 	struct md_machine_program none; /* the entry of a program that is not in the store */
 	char *carried; /* what became of the profile of the version before; NULL: there was none */
+	uint64_t lacking; /* samples that a round waits for; 0: none */
+	double rate;	  /* of samples a second, since yesterday began */
 };
 
 static const struct mp_usage usage = {
@@ -31,7 +36,7 @@ static const struct mp_usage usage = {
 	.argument = MP_AT(name),
 	.lacking = "no program given",
 	.doc = "Say why PROGRAM was not optimised, or what became of it.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 /* Prints @text, broken into lines. */
 static void put_paragraph(const char *text, size_t columns)
@@ -54,6 +59,36 @@ static void put_paragraph(const char *text, size_t columns)
 	}
 	putchar('\n');
 	free(escaped);
+}
+
+/* "about 3 hours" */
+static void put_duration(double seconds)
+{
+	static const struct {
+		double seconds;
+		const char *name;
+	} units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}};
+	size_t i = 0;
+	double nr;
+
+	while (i < 2 && seconds < 1.5 * units[i].seconds)
+		i++;
+	nr = ceil(seconds / units[i].seconds);
+	printf("about %.0f %s%s", nr, units[i].name, nr < 1.5 ? "" : "s");
+}
+
+static void put_lacking(const struct explain *e)
+{
+	if (!e->lacking)
+		return;
+	printf("\nA round begins after %" PRIu64 " more samples of it", e->lacking);
+	if (e->rate > 0) {
+		fputs(": in ", stdout);
+		put_duration((double)e->lacking / e->rate);
+		puts(", at the rate since yesterday.");
+	} else {
+		puts("; since yesterday there was none.");
+	}
 }
 
 static void put_left_alone(const struct md_machine_program *p)
@@ -89,18 +124,19 @@ static int print(const struct explain *e)
 		       md_wording_worth(&p->worth, buf));
 	if (p->gain.ratio > 0)
 		printf("Measured: %s.\n", md_wording_gain(&p->gain, buf));
+	put_lacking(e);
 	if (e->carried) {
 		putchar('\n');
 		snprintf(text, sizeof(text), "After the upgrade: %s.", e->carried);
 		put_paragraph(text, md_morph_columns());
 	}
 	put_left_alone(p);
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 static int print_json(const struct explain *e)
 {
-	json_t *root = md_stats_json_new("explain"), *left = json_object();
+	json_t *root = md_cli_json_new("explain"), *left = json_object();
 
 	for (int i = 1; i < MP_NR_PROBLEMS && e->entry->estimated; i++)
 		if (e->entry->saving.left_alone[i] > 0)
@@ -108,9 +144,13 @@ static int print_json(const struct explain *e)
 					    json_real(100 * e->entry->saving.left_alone[i]));
 	json_object_set_new(root, "program", md_morph_program_json(e->entry));
 	json_object_set_new(root, "left_alone_percent", left);
+	json_object_set_new(root, "samples_lacking", json_integer((json_int_t)e->lacking));
+	json_object_set_new(root, "seconds_lacking",
+			    e->lacking && e->rate > 0 ? json_real((double)e->lacking / e->rate)
+						      : json_null());
 	json_object_set_new(root, "carried_over",
 			    e->carried ? mp_json_string(e->carried) : json_null());
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 /* The worker's step "match" of this round says how much was carried over. */
@@ -126,7 +166,39 @@ static int look_at_history(struct explain *e, struct mp_store *store)
 		if (list[i].round == job->round && !strcmp(list[i].step, "match"))
 			e->carried = strdup(list[i].reason);
 	mp_store_free_history(list, nr);
-	return r ? md_stats_fail("%s", err.msg) : 0;
+	return r ? md_cli_fail("%s", err.msg) : 0;
+}
+
+/* Does a round of it wait for samples, and how fast do they come? */
+static int look_at_samples(struct explain *e, struct mp_store *store)
+{
+	const struct md_machine_program *p = e->entry;
+	int64_t now_s = (int64_t)time(NULL), day_s = MP_SECONDS_PER_DAY,
+		since_s = (now_s / day_s - 1) * day_s;
+	struct md_policy policy = {0};
+	struct mp_module *list = NULL;
+	struct mp_err err = {0};
+	const struct md_rule *rule;
+	uint64_t nr = p->module ? p->module->nr_samples : 0;
+	size_t nr_list = 0;
+	char dir[4096];
+	int r = 0;
+
+	/* A mistake in the policy is the worker's to tell. */
+	if (!p->job || p->job->state != MP_JOB_WANTED ||
+	    md_policy_default_dir(dir, sizeof(dir), NULL) || md_policy_read(dir, &policy, NULL))
+		nr = UINT64_MAX;
+	rule = md_policy_rule(&policy, p->path);
+	if (nr < policy.min_samples && !(rule && rule->train)) {
+		e->lacking = policy.min_samples - nr;
+		r = p->module ? mp_store_list_modules(store, since_s, &list, &nr_list, &err) : 0;
+	}
+	for (size_t i = 0; i < nr_list; i++)
+		if (list[i].key == p->module->key)
+			e->rate = (double)list[i].nr_samples / (double)(now_s - since_s);
+	mp_store_free_modules(list, nr_list);
+	md_policy_fini(&policy);
+	return r ? md_cli_fail("%s", err.msg) : 0;
 }
 
 static void look(struct explain *e, struct mp_store *store)
@@ -155,14 +227,14 @@ static void look(struct explain *e, struct mp_store *store)
 	mp_progress_stop();
 }
 
-int md_morph_explain(struct md_stats *stats, int argc, char **argv)
+int md_morph_explain(struct md_cli *cli, int argc, char **argv)
 {
-	struct explain e = {.stats = stats};
+	struct explain e = {.cli = cli};
 	struct mp_store *store;
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &e, stats);
-	r = md_morph_load(stats, 0, &store, &e.machine);
+	md_cli_parse(&usage, argc, argv, &e, cli);
+	r = md_morph_load(cli, 0, &store, &e.machine);
 	if (r)
 		return r;
 	r = md_morph_find(&e.machine, e.name, &e.program);
@@ -171,7 +243,9 @@ int md_morph_explain(struct md_stats *stats, int argc, char **argv)
 		r = look_at_history(&e, store);
 	}
 	if (!r)
-		r = stats->json ? print_json(&e) : print(&e);
+		r = look_at_samples(&e, store);
+	if (!r)
+		r = cli->json ? print_json(&e) : print(&e);
 	free(e.carried);
 	md_program_fini(&e.program);
 	md_machine_fini(&e.machine);

@@ -14,7 +14,7 @@
 #define MP_OPTIONS struct history
 
 struct history {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	const char *name;
 	int64_t since_s;
 	struct md_machine machine;
@@ -33,7 +33,7 @@ static const struct mp_usage usage = {
 	.arguments = "[PROGRAM]",
 	.argument = MP_AT(name),
 	.doc = "Show every decision about PROGRAM, or about all programs, oldest first.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 static void print_one(const struct mp_decision *d)
 {
@@ -74,38 +74,38 @@ static int print(const struct history *h)
 {
 	json_t *root, *rows;
 
-	if (!h->stats->json) {
+	if (!h->cli->json) {
 		for (size_t i = 0; i < h->nr; i++)
 			print_one(&h->decisions[i]);
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	}
-	root = md_stats_json_new("history");
+	root = md_cli_json_new("history");
 	rows = json_array();
 	for (size_t i = 0; i < h->nr; i++)
 		json_array_append_new(rows, row_json(&h->decisions[i]));
 	json_object_set_new(root, "decisions", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
-int md_morph_history(struct md_stats *stats, int argc, char **argv)
+int md_morph_history(struct md_cli *cli, int argc, char **argv)
 {
-	struct history h = {.stats = stats};
+	struct history h = {.cli = cli};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &h, stats);
-	r = md_morph_load(stats, 0, &store, &h.machine);
+	md_cli_parse(&usage, argc, argv, &h, cli);
+	r = md_morph_load(cli, 0, &store, &h.machine);
 	if (r)
 		return r;
 	if (h.name)
 		r = md_morph_find(&h.machine, h.name, &h.program);
 	if (!r &&
 	    mp_store_list_history(store, h.program.path, h.since_s, &h.decisions, &h.nr, &err))
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	if (!r && !h.nr)
-		r = (md_stats_note("%s: nothing was decided%s%s", stats->path,
-				   h.name ? " about " : "", h.name ? h.program.path : ""),
+		r = (md_cli_note("%s: nothing was decided%s%s", cli->path, h.name ? " about " : "",
+				 h.name ? h.program.path : ""),
 		     MP_EXIT_NO_PROFILE);
 	else if (!r)
 		r = print(&h);

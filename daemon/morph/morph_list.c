@@ -16,7 +16,7 @@
 #define MP_OPTIONS struct list
 
 struct list {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	int64_t since_s;
 	bool all;
 	struct md_machine machine;
@@ -35,7 +35,7 @@ static const struct mp_usage usage = {
 	.options = options,
 	.doc = "List the programs of this machine, what became of each, and which processes still use an "
 	       "old file.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 static int choose(struct list *l)
 {
@@ -44,7 +44,7 @@ static int choose(struct list *l)
 	l->shown = calloc(m->nr_programs + 1, sizeof(*l->shown));
 	l->paths = calloc(m->nr_programs + 1, sizeof(*l->paths));
 	if (!l->shown || !l->paths)
-		return md_stats_fail("out of memory");
+		return md_cli_fail("out of memory");
 	for (size_t i = 0; i < m->nr_programs; i++) {
 		const struct md_machine_program *p = &m->programs[i];
 
@@ -54,7 +54,7 @@ static int choose(struct list *l)
 		l->shown[l->nr_shown++] = p;
 	}
 	if (md_old_users_find(NULL, l->paths, l->nr_shown, &l->users, &l->nr_users))
-		md_stats_note("cannot tell which processes use old files");
+		md_cli_note("cannot tell which processes use old files");
 	return 0;
 }
 
@@ -92,12 +92,12 @@ static int print(const struct list *l)
 		       p->gain.ratio > 0 ? md_wording_gain(&p->gain, gain) : "-");
 		put_users(l, i);
 	}
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 static int print_json(const struct list *l)
 {
-	json_t *root = md_stats_json_new("list"), *rows = json_array();
+	json_t *root = md_cli_json_new("list"), *rows = json_array();
 
 	for (size_t i = 0; i < l->nr_shown; i++) {
 		json_t *row = md_morph_program_json(l->shown[i]), *users = json_array();
@@ -112,32 +112,32 @@ static int print_json(const struct list *l)
 		json_array_append_new(rows, row);
 	}
 	json_object_set_new(root, "programs", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
-int md_morph_list(struct md_stats *stats, int argc, char **argv)
+int md_morph_list(struct md_cli *cli, int argc, char **argv)
 {
-	struct list l = {.stats = stats};
+	struct list l = {.cli = cli};
 	struct mp_store *store;
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &l, stats);
-	r = md_morph_load(stats, l.since_s, &store, &l.machine);
+	md_cli_parse(&usage, argc, argv, &l, cli);
+	r = md_morph_load(cli, l.since_s, &store, &l.machine);
 	if (r)
 		return r;
 	mp_progress_start("morph", false);
 	mp_progress_say("estimating gains");
 	r = md_machine_estimate(&l.machine, store, MD_MORPH_ESTIMATES, MD_MORPH_ESTIMATE_S,
 				l.since_s)
-		    ? md_stats_fail("out of memory")
+		    ? md_cli_fail("out of memory")
 		    : choose(&l);
 	mp_progress_stop();
 	if (!r && !l.nr_shown)
-		r = (md_stats_note("%s: holds no programs%s", stats->path,
-				   l.since_s ? " since then" : ""),
+		r = (md_cli_note("%s: holds no programs%s", cli->path,
+				 l.since_s ? " since then" : ""),
 		     MP_EXIT_NO_PROFILE);
 	else if (!r)
-		r = stats->json ? print_json(&l) : print(&l);
+		r = cli->json ? print_json(&l) : print(&l);
 	free(l.users);
 	free(l.paths);
 	free(l.shown);

@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "daemon/worker/collector.h"
+#include "daemon/policy/defaults.h"
+#include "daemon/policy/policy.h"
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
 #include "libprof/base/text.h"
@@ -20,9 +24,10 @@
 #define MAX_FAILED    2
 
 struct overview {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_machine machine;
 	struct md_collector collector;
+	struct md_saved saved;
 	const struct md_machine_program **next;
 	size_t nr_next;
 	size_t columns;
@@ -35,36 +40,15 @@ static bool has_failed(const struct md_machine_program *p)
 		p->job->state == MP_JOB_UNDONE);
 }
 
-/* ---- what is saved ---------------------------------------------------------------------------- */
-
-struct saved {
-	size_t nr, nr_measured;
-	double percent, least, most; /* of the machine's time */
-};
-
-/* An optimised program has share s after the gain; without it, it would take s * ratio. */
-static struct saved add_up_saved(const struct md_machine *m)
-{
-	struct saved saved = {0};
-
-	for (size_t i = 0; i < m->nr_programs; i++) {
-		const struct md_machine_program *p = &m->programs[i];
-		double share = 100 * p->share;
-
-		if (!md_machine_is_optimised(p))
-			continue;
-		saved.nr++;
-		if (!(p->gain.ratio > 0) || !(p->gain.lowest > 0))
-			continue;
-		saved.nr_measured++;
-		saved.percent += share * (p->gain.ratio - 1);
-		saved.least += share * (p->gain.lowest - 1);
-		saved.most += share * (p->gain.highest - 1);
-	}
-	return saved;
-}
-
 /* ---- text -------------------------------------------------------------------------------------- */
+
+static void put_saved(const struct overview *o)
+{
+	char text[MD_WORDING_SAVED_MAX];
+
+	if (md_wording_saved(&o->saved, text))
+		puts(text);
+}
 
 static void put_collector(const struct overview *o)
 {
@@ -118,19 +102,16 @@ static void put_programs(const struct overview *o)
 
 static void put_optimised(const struct overview *o)
 {
-	struct saved saved = add_up_saved(&o->machine);
 	char gain[MD_WORDING_MAX];
-	size_t shown = 0;
+	size_t shown = 0, nr = 0;
 
-	if (!saved.nr) {
+	for (size_t i = 0; i < o->machine.nr_programs; i++)
+		nr += md_machine_is_optimised(&o->machine.programs[i]);
+	if (!nr) {
 		puts("\nOptimised: nothing yet.");
 		return;
 	}
-	if (!saved.nr_measured)
-		printf("\nOptimised: %zu; what they save was not measured.\n", saved.nr);
-	else
-		printf("\nOptimised: %zu; %.2f %% of the machine's time is saved (%.2f to %.2f).\n",
-		       saved.nr, saved.percent, saved.least, saved.most);
+	printf("\nOptimised: %zu.\n", nr);
 	for (size_t i = 0; i < o->machine.nr_programs && shown < MAX_OPTIMISED; i++) {
 		const struct md_machine_program *p = &o->machine.programs[i];
 
@@ -141,6 +122,19 @@ static void put_optimised(const struct overview *o)
 		printf("  %s\n", md_wording_gain(&p->gain, gain));
 		shown++;
 	}
+}
+
+/* Its round is under way, or `morph on' will begin one: nobody has to do anything. */
+static bool goes_by_itself(const struct md_machine_program *p)
+{
+	char dir[4096], file[4200];
+
+	if (p->job && p->job->state != MP_JOB_WANTED)
+		return true;
+	if (p->share < MD_POLICY_ON_SHARE || md_morph_policy_dir(NULL, dir, sizeof(dir)))
+		return false;
+	snprintf(file, sizeof(file), "%s/%s", dir, MD_POLICY_ON);
+	return !access(file, F_OK);
 }
 
 static void put_next(const struct overview *o)
@@ -156,6 +150,12 @@ static void put_next(const struct overview *o)
 	path = o->next[0]->path;
 	/* A command that is cut cannot be pasted. */
 	fits = strlen(path) <= o->columns - 55;
+	if (goes_by_itself(o->next[0])) {
+		fputs("Next, by itself: ", stdout);
+		mp_text_put(stdout, path);
+		printf(", %s; `morph explain' says more\n", md_wording_state(o->next[0]));
+		return;
+	}
 	fputs("Next: morph optimize ", stdout);
 	mp_text_put(stdout, path);
 	if (o->next[0]->estimated)
@@ -187,12 +187,13 @@ static void put_failed(const struct overview *o)
 
 static int print(const struct overview *o)
 {
+	put_saved(o);
 	put_collector(o);
 	put_programs(o);
 	put_optimised(o);
 	put_next(o);
 	put_failed(o);
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------- */
@@ -211,11 +212,38 @@ static json_t *collector_json(const struct overview *o)
 			 (json_int_t)(s ? s->rate_hz : 0));
 }
 
+static json_t *seconds(const struct md_saved *saved, double amount)
+{
+	return saved->has_rate ? json_real(amount) : json_null();
+}
+
+static json_t *saved_json(const struct md_saved *s)
+{
+	json_t *days = json_array();
+
+	for (size_t d = 0; d < MD_SAVED_DAYS; d++)
+		json_array_append_new(
+			days,
+			json_pack("{s:I, s:o, s:o}", "day_s",
+				  (json_int_t)((s->first_day + (int64_t)d) * MP_SECONDS_PER_DAY),
+				  "used_cpu_seconds", seconds(s, s->days[d].used), "cpu_seconds",
+				  seconds(s, s->days[d].saved)));
+	return json_pack("{s:I, s:I, s:I, s:b, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "programs",
+			 (json_int_t)s->nr_programs, "not_measured",
+			 (json_int_t)(s->nr_programs - s->nr_measured), "since_s",
+			 (json_int_t)s->since_s, "whole", s->whole, "percent",
+			 md_saved_percent(&s->all, s->all.saved), "least",
+			 md_saved_percent(&s->all, s->all.least), "most",
+			 md_saved_percent(&s->all, s->all.most), "used_cpu_seconds",
+			 seconds(s, s->all.used), "cpu_seconds", seconds(s, s->all.saved),
+			 "cpu_seconds_least", seconds(s, s->all.least), "cpu_seconds_most",
+			 seconds(s, s->all.most), "days", days);
+}
+
 static int print_json(const struct overview *o)
 {
 	const struct md_machine *m = &o->machine;
-	struct saved saved = add_up_saved(m);
-	json_t *root = md_stats_json_new("overview"), *rows = json_array(), *next = json_array();
+	json_t *root = md_cli_json_new("overview"), *rows = json_array(), *next = json_array();
 
 	for (size_t i = 0; i < m->nr_programs; i++)
 		if (m->programs[i].share >= MD_MORPH_LEAST_SHARE || m->programs[i].job)
@@ -229,37 +257,37 @@ static int print_json(const struct overview *o)
 			    json_pack("{s:f, s:f, s:f, s:I}", "slope", m->effect.slope, "slope_sd",
 				      m->effect.slope_sd, "spread", m->effect.spread, "audits",
 				      (json_int_t)m->effect.nr_here));
-	json_object_set_new(root, "saved",
-			    json_pack("{s:I, s:f, s:f, s:f}", "programs", (json_int_t)saved.nr,
-				      "percent", saved.percent, "least", saved.least, "most",
-				      saved.most));
+	json_object_set_new(root, "saved", saved_json(&o->saved));
 	json_object_set_new(root, "programs", rows);
 	json_object_set_new(root, "next", next);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
-int md_morph_overview(struct md_stats *stats)
+int md_morph_overview(struct md_cli *cli)
 {
-	struct overview o = {.stats = stats, .columns = md_morph_columns()};
+	struct overview o = {.cli = cli, .columns = md_morph_columns()};
+	struct mp_err err = {0};
 	struct mp_store *store;
-	int r = md_morph_load(stats, 0, &store, &o.machine);
+	int r = md_morph_load(cli, 0, &store, &o.machine);
 
 	if (r)
 		return r;
-	md_collector_look(stats->path, &o.collector);
+	md_collector_look(cli->path, &o.collector);
 	mp_progress_start("morph", false);
 	mp_progress_say("estimating gains");
 	r = md_machine_estimate(&o.machine, store, 2 * MAX_PROGRAMS, MD_MORPH_ESTIMATE_S, 0);
 	mp_progress_stop();
 	o.nr_next = md_machine_order(&o.machine, &o.next);
 	if (r)
-		r = md_stats_fail("out of memory");
+		r = md_cli_fail("out of memory");
+	else if (md_saved_load(store, &o.machine, (int64_t)time(NULL), &o.saved, &err))
+		r = md_cli_fail("%s", err.msg);
 	else if (!o.machine.nr_programs)
-		r = (md_stats_note("%s: holds no samples", stats->path),
-		     md_morph_nothing_collected());
+		r = (md_cli_note("%s: holds no samples", cli->path), md_morph_nothing_collected());
 	else
-		r = stats->json ? print_json(&o) : print(&o);
+		r = cli->json ? print_json(&o) : print(&o);
 	free(o.next);
+	md_saved_fini(&o.saved);
 	md_machine_fini(&o.machine);
 	mp_store_close(store);
 	return r;

@@ -30,7 +30,7 @@ enum action {
 static const char *const names[] = {"optimize", "adopt", "undo"};
 
 struct asked {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	enum action action;
 	const char *name, *backup_dir, *filter;
 	bool all;
@@ -84,20 +84,20 @@ static const struct mp_usage optimize_usage = {
 	.check = check,
 	.doc = "Write a faster version of PROGRAM from the samples that there are, verify it, and measure "
 	       "it with COMMAND, which uses PROGRAM. Nothing is replaced; `morph adopt' does that.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 static const struct mp_usage adopt_usage = {
 	.arguments = "PROGRAM",
 	.word = take_word,
 	.check = check,
 	.doc = "Put the version that `morph optimize', or Morph by itself, has written in the place of "
 	       "PROGRAM. The original is kept.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 static const struct mp_usage undo_usage = {.options = undo_options,
 					   .arguments = "[PROGRAM]",
 					   .word = take_word,
 					   .check = check,
 					   .doc = "Put the original of PROGRAM back.",
-					   .shared = &md_stats_common_argp};
+					   .shared = &md_cli_common_argp};
 
 /* ---- results ------------------------------------------------------------------------------------ */
 
@@ -171,7 +171,7 @@ static int optimize(struct md_request *r, struct mp_err *err)
 static int do_one(struct asked *a, const char *path)
 {
 	struct md_request r = {.store = a->store,
-			       .db = a->stats->path,
+			       .db = a->cli->path,
 			       .path = path,
 			       .backup_dir = a->backup_dir,
 			       .command = a->command,
@@ -187,14 +187,14 @@ static int do_one(struct asked *a, const char *path)
 				       : md_request_undo(&r, &err);
 	mp_progress_stop();
 	if (status < 0) {
-		md_stats_fail("%s", err.msg);
+		md_cli_fail("%s", err.msg);
 		snprintf(r.why, sizeof(r.why), "%.500s", err.msg);
 		status = MP_EXIT_FAILED;
 	} else if (status && a->action == OPTIMIZE && r.job.gain.ratio > 0) {
-		md_stats_fail("%s: %s; measured: %s", path, r.why,
-			      md_wording_gain(&r.job.gain, gain));
+		md_cli_fail("%s: %s; measured: %s", path, r.why,
+			    md_wording_gain(&r.job.gain, gain));
 	} else if (status) {
-		md_stats_fail("%s: %s", path, r.why);
+		md_cli_fail("%s: %s", path, r.why);
 	}
 	put_row(a, &r, status);
 	md_request_fini(&r);
@@ -208,13 +208,17 @@ static int undo_all(struct asked *a)
 	struct mp_err err = {0};
 	char **places = NULL;
 	size_t nr = 0;
-	int status = 0;
+	int status = 0, one;
 
 	if (md_backups_list(a->backup_dir, &places, &nr, &err))
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
+	for (size_t i = 0; i < a->machine.nr_jobs; i++)
+		if (md_request_was_restored(&a->machine.jobs[i])) {
+			one = do_one(a, a->machine.jobs[i].path);
+			status = status ? status : one;
+		}
 	for (size_t i = 0; i < nr; i++) {
-		int one = do_one(a, places[i]);
-
+		one = do_one(a, places[i]);
 		status = status ? status : one;
 	}
 	if (!nr && !a->rows)
@@ -229,9 +233,7 @@ static bool may_be_undone(struct asked *a, const struct md_program *program)
 	const struct md_machine_program *entry = md_morph_entry(&a->machine, program);
 
 	return program->is_output ||
-	       (entry && entry->job &&
-		(entry->job->state == MP_JOB_ADOPTED || entry->job->state == MP_JOB_KEPT ||
-		 entry->job->state == MP_JOB_UNDOING));
+	       (entry && entry->job && mp_job_state_in_place(entry->job->state));
 }
 
 /* A rename replaces the file, so the directory decides. */
@@ -254,20 +256,20 @@ static int do_named(struct asked *a)
 	if (r)
 		return r;
 	if (program.gone) {
-		r = md_stats_fail("%s: is not there any more", program.path);
+		r = md_cli_fail("%s: is not there any more", program.path);
 	} else if (a->action != UNDO && md_deny(&none_said, program.path, why, sizeof(why))) {
-		md_stats_fail("%s: %s", program.path, why);
+		md_cli_fail("%s: %s", program.path, why);
 		r = MP_EXIT_REFUSED;
 	} else if (a->action == OPTIMIZE && program.is_output) {
-		r = md_stats_fail("%s: an optimised version is in use; morph undo puts the "
-				  "original back",
-				  program.path);
+		r = md_cli_fail("%s: an optimised version is in use; morph undo puts the "
+				"original back",
+				program.path);
 	} else if (a->action == UNDO && !may_be_undone(a, &program)) {
-		md_stats_fail("%s: Morph has not replaced this file", program.path);
+		md_cli_fail("%s: Morph has not replaced this file", program.path);
 		r = MP_EXIT_REFUSED;
 	} else if (a->action != OPTIMIZE && !may_replace(program.path)) {
-		r = md_stats_fail("%s: you may not replace it; `sudo morph %s %s' does",
-				  program.path, names[a->action], program.path);
+		r = md_cli_fail("%s: you may not replace it; `sudo morph %s %s' does", program.path,
+				names[a->action], program.path);
 	} else {
 		r = do_one(a, program.path);
 	}
@@ -283,29 +285,29 @@ static int open_store(struct asked *a)
 	int r;
 
 	if (a->action == UNDO) {
-		if (a->stats->db)
-			snprintf(a->stats->path, sizeof(a->stats->path), "%s", a->stats->db);
-		else if (mp_store_default_path(a->stats->path, sizeof(a->stats->path), false, NULL))
+		if (a->cli->db)
+			snprintf(a->cli->path, sizeof(a->cli->path), "%s", a->cli->db);
+		else if (mp_store_default_path(a->cli->path, sizeof(a->cli->path), false, NULL))
 			return 0;
 		/* Opening for writing makes a missing database. A mere question must not. */
-		if (mp_store_open(a->stats->path, MP_STORE_READ, &read, NULL))
+		if (mp_store_open(a->cli->path, MP_STORE_READ, &read, NULL))
 			return 0;
 		mp_store_close(read);
-		if (mp_store_open(a->stats->path, MP_STORE_WRITE, &a->store, &err))
-			return md_stats_fail("%s", err.msg);
+		if (mp_store_open(a->cli->path, MP_STORE_WRITE, &a->store, &err))
+			return md_cli_fail("%s", err.msg);
 		r = md_machine_load(a->store, 0, &a->machine, &err);
-		return r ? md_stats_fail("%s", err.msg) : 0;
+		return r ? md_cli_fail("%s", err.msg) : 0;
 	}
-	r = md_stats_open(a->stats, MP_STORE_READ, &read);
+	r = md_cli_open(a->cli, MP_STORE_READ, &read);
 	if (r)
 		return r == MP_EXIT_NO_PROFILE ? md_morph_nothing_collected() : r;
 	mp_store_close(read);
-	if (access(a->stats->path, W_OK) && errno == EACCES)
-		return md_stats_fail("%s: you may not write to it; `sudo morph %s %s' may",
-				     a->stats->path, names[a->action], a->name ? a->name : "--all");
-	if (mp_store_open(a->stats->path, MP_STORE_WRITE, &a->store, &err) ||
+	if (access(a->cli->path, W_OK) && errno == EACCES)
+		return md_cli_fail("%s: you may not write to it; `sudo morph %s %s' may",
+				   a->cli->path, names[a->action], a->name ? a->name : "--all");
+	if (mp_store_open(a->cli->path, MP_STORE_WRITE, &a->store, &err) ||
 	    md_machine_load(a->store, 0, &a->machine, &err))
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	return 0;
 }
 
@@ -314,21 +316,21 @@ static int run(struct asked *a, const struct mp_usage *usage, int argc, char **a
 	json_t *root;
 	int r;
 
-	md_stats_parse(usage, argc, argv, a, a->stats);
+	md_cli_parse(usage, argc, argv, a, a->cli);
 	a->backup_dir = md_originals_backup_dir();
 	r = open_store(a);
-	if (!r && a->stats->json)
+	if (!r && a->cli->json)
 		a->rows = json_array();
 	if (!r)
 		r = a->all ? undo_all(a) : do_named(a);
 	if (a->rows) {
-		root = md_stats_json_new("request");
+		root = md_cli_json_new("request");
 		json_object_set_new(root, "action", json_string(names[a->action]));
 		json_object_set_new(root, "programs", a->rows);
-		if (md_stats_json_print(root))
+		if (md_cli_json_print(root))
 			r = MP_EXIT_FAILED;
 	} else {
-		r = md_stats_finish(r);
+		r = md_cli_finish(r);
 	}
 	md_machine_fini(&a->machine);
 	if (a->store)
@@ -336,18 +338,34 @@ static int run(struct asked *a, const struct mp_usage *usage, int argc, char **a
 	return r;
 }
 
-int md_morph_optimize(struct md_stats *stats, int argc, char **argv)
+int md_morph_optimize(struct md_cli *cli, int argc, char **argv)
 {
-	return run(&(struct asked){.stats = stats, .action = OPTIMIZE}, &optimize_usage, argc,
-		   argv);
+	return run(&(struct asked){.cli = cli, .action = OPTIMIZE}, &optimize_usage, argc, argv);
 }
 
-int md_morph_adopt(struct md_stats *stats, int argc, char **argv)
+int md_morph_adopt(struct md_cli *cli, int argc, char **argv)
 {
-	return run(&(struct asked){.stats = stats, .action = ADOPT}, &adopt_usage, argc, argv);
+	return run(&(struct asked){.cli = cli, .action = ADOPT}, &adopt_usage, argc, argv);
 }
 
-int md_morph_undo(struct md_stats *stats, int argc, char **argv)
+int md_morph_undo_all(struct md_cli *cli, json_t *rows)
 {
-	return run(&(struct asked){.stats = stats, .action = UNDO}, &undo_usage, argc, argv);
+	struct asked a = {.cli = cli,
+			  .action = UNDO,
+			  .all = true,
+			  .backup_dir = md_originals_backup_dir(),
+			  .rows = rows};
+	int r = open_store(&a);
+
+	if (!r)
+		r = undo_all(&a);
+	md_machine_fini(&a.machine);
+	if (a.store)
+		mp_store_close(a.store);
+	return r;
+}
+
+int md_morph_undo(struct md_cli *cli, int argc, char **argv)
+{
+	return run(&(struct asked){.cli = cli, .action = UNDO}, &undo_usage, argc, argv);
 }

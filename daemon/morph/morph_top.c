@@ -29,7 +29,7 @@ struct row {
 };
 
 struct top {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	bool once;
 	double delay_s;
 	struct row rows[MAX_ROWS];
@@ -47,7 +47,7 @@ static const struct mp_usage usage = {
 	.options = options,
 	.doc = "Show what takes this machine's time, and again as samples arrive.\v"
 	       "Keys: q ends. Without a terminal: one table.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 /* ---- rows -------------------------------------------------------------------------------------- */
 
@@ -114,12 +114,12 @@ static int load(struct top *t)
 	struct md_machine machine;
 	struct mp_store *store;
 	char when[MD_WORDING_MAX];
-	int r = md_morph_load(t->stats, 0, &store, &machine);
+	int r = md_morph_load(t->cli, 0, &store, &machine);
 
 	if (r)
 		return r;
 	fill(t, &machine);
-	md_collector_look(t->stats->path, &collector);
+	md_collector_look(t->cli->path, &collector);
 	snprintf(t->heading, sizeof(t->heading), "%s %s; %" PRIu64 " samples",
 		 collector.runs ? "Morph is collecting since" : "Morph is not collecting",
 		 collector.runs ? md_wording_time(collector.since_s, when) : "now", t->nr);
@@ -141,12 +141,12 @@ static int print_table(const struct top *t)
 		md_wording_put_path(stdout, t->rows[i].path, width);
 		printf("  %s\n", t->rows[i].state);
 	}
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 static int print_json(const struct top *t)
 {
-	json_t *root = md_stats_json_new("top"), *rows = json_array();
+	json_t *root = md_cli_json_new("top"), *rows = json_array();
 
 	for (size_t i = 0; i < t->nr_rows; i++)
 		json_array_append_new(rows, json_pack("{s:o, s:I, s:f}", "path",
@@ -155,7 +155,7 @@ static int print_json(const struct top *t)
 						      t->rows[i].all));
 	json_object_set_new(root, "samples", json_integer((json_int_t)t->nr));
 	json_object_set_new(root, "programs", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 /* ---- live -------------------------------------------------------------------------------------- */
@@ -227,17 +227,16 @@ static int show(struct top *t)
 	return r ? r : MP_EXIT_DONE;
 }
 
-int md_morph_top(struct md_stats *stats, int argc, char **argv)
+int md_morph_top(struct md_cli *cli, int argc, char **argv)
 {
-	struct top t = {.stats = stats, .delay_s = MD_MORPH_DELAY_S};
+	struct top t = {.cli = cli, .delay_s = MD_MORPH_DELAY_S};
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &t, stats);
+	md_cli_parse(&usage, argc, argv, &t, cli);
 	r = load(&t);
 	if (!r && !t.nr_rows)
-		r = (md_stats_note("%s: holds no samples", stats->path),
-		     md_morph_nothing_collected());
-	else if (!r && stats->json)
+		r = (md_cli_note("%s: holds no samples", cli->path), md_morph_nothing_collected());
+	else if (!r && cli->json)
 		r = print_json(&t);
 	else if (!r && (t.once || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)))
 		r = print_table(&t);

@@ -21,7 +21,7 @@
 #define MP_OPTIONS struct watch
 
 struct watch {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	const char *action, *name, *policy_dir;
 	char **what; /* arguments behind the action */
 	int nr_what;
@@ -35,12 +35,6 @@ static void set_mode(const struct mp_option *o, void *options, char *arg, struct
 	((struct watch *)options)->rule.mode = o->name;
 }
 
-#define RECIPE(name, what, value, doc)                                                             \
-	{                                                                                          \
-		name, 0, value, doc, MP_OPTION_TEXT, MP_AT(rule.recipe[MD_RECIPE_##what]),         \
-			.group = 1                                                                 \
-	}
-
 static const struct mp_option options[] = {
 	MP_SET("adopt", 0, set_mode, NULL, "Put a version in place that an audit found faster"),
 	MP_SET("advise", 0, set_mode, NULL, "Only say that there is a faster version (default)"),
@@ -50,41 +44,7 @@ static const struct mp_option options[] = {
 		 "Restart this service after its program was replaced"),
 	MP_VALUE(TEXT, "user", 0, rule.user, "USER", "Run COMMAND as this user"),
 	MP_VALUE(TEXT, "policy", 0, policy_dir, "DIR", "The directory with morph.conf and watch.d"),
-	{"How audits use COMMAND; the options of morph-audit of these names:",
-	 .kind = MP_OPTION_HEAD, .group = 1},
-	RECIPE("client", CLIENT, "CMD",
-	       "COMMAND starts a server, and this shell command talks to it and ends"),
-	RECIPE("ready", READY, "WHEN",
-	       "The server is ready: tcp:[HOST:]PORT, unix:PATH, or a shell command that succeeds"),
-	RECIPE("setup", SETUP, "CMD", "Run once, before the audit"),
-	RECIPE("prepare", PREPARE, "CMD", "Run before each run"),
-	RECIPE("teardown", TEARDOWN, "CMD", "Run once, after the audit"),
-	RECIPE("metric", METRIC, "M", "What is compared; default: CPU time"),
-	RECIPE("better", BETTER, "WAY", "Of a metric /REGEX/: higher (default) or lower is better"),
-	RECIPE("requests", REQUESTS, "/REGEX/", "Divide the time by this number in the output"),
-	RECIPE("filter", FILTER, "CMD", "Shell command that the output passes through first"),
-	RECIPE("stdin", STDIN, "FILE", "Input of each run"),
 	MP_OPTIONS_END};
-
-/* Say what is missing on the command line, where the policy would name a file that is not there. */
-static void check_recipe(const struct watch *w, struct argp_state *state)
-{
-	const char *const *recipe = w->rule.recipe;
-
-	for (int i = 0; i < MD_NR_RECIPE; i++) {
-		if (!recipe[i])
-			continue;
-		if (strcmp(w->action, "add") != 0)
-			argp_error(state, "only add takes --%s", md_recipe_key(i));
-		if (!w->rule.command)
-			argp_error(state, "--%s: there is no COMMAND behind --", md_recipe_key(i));
-		if (!recipe[i][0])
-			argp_error(state, "--%s: empty", md_recipe_key(i));
-	}
-	if (!recipe[MD_RECIPE_CLIENT] != !recipe[MD_RECIPE_READY])
-		argp_error(state,
-			   "--client and --ready are given together: COMMAND starts a server");
-}
 
 static void take_word(void *options, char *arg, struct argp_state *state)
 {
@@ -119,12 +79,6 @@ static void check(void *options, struct argp_state *state)
 		argp_error(state, "--name=%s: not letters, digits, '.', '_' and '-'", w->name);
 	if (w->rule.command && strcmp(w->action, "add") != 0)
 		argp_error(state, "only add takes a command");
-	if (!strcmp(w->action, "add") && !w->rule.command && w->rule.mode &&
-	    !strcmp(w->rule.mode, "adopt"))
-		argp_error(state, "--adopt: what was not found faster is never adopted, "
-				  "and a COMMAND that uses the program is needed to find "
-				  "out; give it behind --");
-	check_recipe(w, state);
 }
 
 static const struct mp_usage usage = {
@@ -136,30 +90,11 @@ static const struct mp_usage usage = {
 	       "something to gain.\v"
 	       "PROGRAM is a path, a command, a package (package:NAME), a build-id, or a pattern such as "
 	       "'/opt/db/bin/*'. COMMAND uses the program: it trains it, and audits compare both versions "
-	       "with it. With --client, COMMAND starts a server, and what was sampled trains it. rm takes "
-	       "the name of a rule, too.",
-	.shared = &md_stats_common_argp,
+	       "with it. rm takes the name of a rule, too.",
+	.shared = &md_cli_common_argp,
 	.in_order = true}; /* what stands behind -- stays apart from the programs */
 
 /* ---- names -------------------------------------------------------------------------------------- */
-
-/* The database only helps to find programs by name, so it may be missing. */
-static void load_quietly(struct watch *w, struct md_machine *machine)
-{
-	struct mp_store *store = NULL;
-	char path[4096];
-	const char *db = w->stats->db;
-
-	*machine = (struct md_machine){0};
-	if (!db && mp_store_default_path(path, sizeof(path), false, NULL))
-		return;
-	if (mp_store_open(db ? db : path, MP_STORE_READ, &store, NULL) &&
-	    (db || mp_store_open(MP_STORE_SERVICE_PATH, MP_STORE_READ, &store, NULL)))
-		return;
-	if (md_machine_load(store, 0, machine, NULL))
-		md_machine_fini(machine);
-	mp_store_close(store);
-}
 
 /* "package:NAME" and patterns stay as they are; other names become paths. */
 static int resolve(const struct md_machine *machine, const char *what, struct md_program *out)
@@ -171,16 +106,16 @@ static int resolve(const struct md_machine *machine, const char *what, struct md
 	*out = (struct md_program){0};
 	if (!strncmp(what, "package:", 8) || (what[0] == '/' && strpbrk(what, "*?["))) {
 		out->path = strdup(what);
-		return out->path ? 0 : md_stats_fail("out of memory");
+		return out->path ? 0 : md_cli_fail("out of memory");
 	}
 	if (what[strspn(what, "0123456789.")] == '%') {
-		md_stats_fail("%s: a share of the machine is a setting of morph.conf: share = %s",
-			      what, what);
+		md_cli_fail("%s: a share of the machine is a setting of morph.conf: share = %s",
+			    what, what);
 		return MP_EXIT_USAGE;
 	}
 	r = md_morph_find(machine, what, out);
 	if (!r && md_deny_path(&none_said, out->path, why, sizeof(why))) {
-		md_stats_fail("%s: %s", out->path, why);
+		md_cli_fail("%s: %s", out->path, why);
 		return MP_EXIT_REFUSED;
 	}
 	return r;
@@ -190,7 +125,7 @@ static int resolve(const struct md_machine *machine, const char *what, struct md
 
 static json_t *action_json(const struct watch *w, const char *file)
 {
-	json_t *root = md_stats_json_new("watch"), *programs = json_array();
+	json_t *root = md_cli_json_new("watch"), *programs = json_array();
 
 	for (size_t i = 0; i < w->rule.nr_programs; i++)
 		json_array_append_new(programs, mp_json_string(w->rule.programs[i]));
@@ -203,11 +138,27 @@ static json_t *action_json(const struct watch *w, const char *file)
 /* A rule of the machine's policy is the word that lets the worker begin by itself. */
 static enum md_units start_worker(const struct watch *w)
 {
-	enum md_units units = w->policy_dir ? MD_UNITS_NONE : md_units_enable();
+	enum md_units units = w->policy_dir ? MD_UNITS_NONE : md_units_enable(false);
 
 	if (units == MD_UNITS_FAILED)
-		md_stats_note("morph-optimize.timer is not enabled, so nothing begins by itself");
+		md_cli_note("morph-optimize.timer is not enabled, so nothing begins by itself");
 	return units;
+}
+
+/* Only a version that was found faster is adopted. A COMMAND finds out, or everyday use, where the policy allows it. */
+static int check_adopt(const struct watch *w)
+{
+	struct md_policy policy;
+	struct mp_err err = {0};
+	bool decides = !md_policy_read(w->dir, &policy, &err) && policy.counting;
+
+	md_policy_fini(&policy);
+	if (w->rule.command || !w->rule.mode || strcmp(w->rule.mode, "adopt") != 0 || decides)
+		return 0;
+	md_cli_fail(
+		"--adopt: what was not found faster is never adopted, and a COMMAND that uses the "
+		"program is needed to find out; give it behind --, or let everyday use decide: morph on");
+	return MP_EXIT_USAGE;
 }
 
 static int write_rule(struct watch *w)
@@ -230,12 +181,12 @@ static int write_rule(struct watch *w)
 		md_policy_fini(&policy);
 	}
 	if (r) {
-		md_stats_fail("%s", err.msg);
+		md_cli_fail("%s", err.msg);
 		return r == -EEXIST || r == -EINVAL ? MP_EXIT_USAGE : MP_EXIT_FAILED;
 	}
 	units = start_worker(w);
-	if (w->stats->json)
-		return md_stats_json_print(action_json(w, file));
+	if (w->cli->json)
+		return md_cli_json_print(action_json(w, file));
 	for (size_t i = 0; i < w->rule.nr_programs; i++) {
 		fputs("Morph looks after ", stdout);
 		mp_text_put(stdout, w->rule.programs[i]);
@@ -246,7 +197,7 @@ static int write_rule(struct watch *w)
 	puts(".");
 	if (units == MD_UNITS_CHANGED)
 		puts("The worker is enabled (morph-optimize.timer): it works while the machine is idle.");
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 static int add(struct watch *w)
@@ -254,9 +205,9 @@ static int add(struct watch *w)
 	struct md_program *programs = calloc((size_t)w->nr_what, sizeof(*programs));
 	const char **paths = calloc((size_t)w->nr_what, sizeof(*paths));
 	struct md_machine machine;
-	int r = programs && paths ? 0 : md_stats_fail("out of memory");
+	int r = programs && paths ? 0 : md_cli_fail("out of memory");
 
-	load_quietly(w, &machine);
+	md_morph_load_quietly(w->cli, &machine);
 	for (int i = 0; i < w->nr_what && !r; i++) {
 		r = resolve(&machine, w->what[i], &programs[i]);
 		if (!r)
@@ -264,6 +215,8 @@ static int add(struct watch *w)
 	}
 	w->rule.programs = paths;
 	w->rule.nr_programs = (size_t)w->nr_what;
+	if (!r)
+		r = check_adopt(w);
 	if (!r)
 		r = write_rule(w);
 	md_programs_free(programs, programs ? (size_t)w->nr_what : 0);
@@ -300,15 +253,15 @@ static int remove_one(struct watch *w, const struct md_policy *policy,
 			continue;
 		nr++;
 		if (md_rule_file_remove(policy->rules[i].file, &err))
-			r = md_stats_fail("%s", err.msg);
-		else if (!w->stats->json) {
+			r = md_cli_fail("%s", err.msg);
+		else if (!w->cli->json) {
 			mp_text_put(stdout, policy->rules[i].file);
 			puts(" is removed.");
 		}
 	}
 	md_program_fini(&program);
 	if (!nr)
-		return md_stats_fail("%s: no rule names it", what);
+		return md_cli_fail("%s: no rule names it", what);
 	return r;
 }
 
@@ -316,7 +269,7 @@ static int read_policy(struct watch *w, struct md_policy *policy)
 {
 	struct mp_err err = {0};
 
-	return md_policy_read(w->dir, policy, &err) ? md_stats_fail("%s", err.msg) : 0;
+	return md_policy_read(w->dir, policy, &err) ? md_cli_fail("%s", err.msg) : 0;
 }
 
 static int rm(struct watch *w)
@@ -325,17 +278,17 @@ static int rm(struct watch *w)
 	struct md_machine machine;
 	int r = read_policy(w, &policy);
 
-	load_quietly(w, &machine);
+	md_morph_load_quietly(w->cli, &machine);
 	for (int i = 0; i < w->nr_what && !r; i++)
 		r = remove_one(w, &policy, &machine, w->what[i]);
-	if (!r && w->stats->json) {
+	if (!r && w->cli->json) {
 		w->rule.programs = (const char **)w->what;
 		w->rule.nr_programs = (size_t)w->nr_what;
-		r = md_stats_json_print(action_json(w, w->dir));
+		r = md_cli_json_print(action_json(w, w->dir));
 	}
 	md_machine_fini(&machine);
 	md_policy_fini(&policy);
-	return r ? r : md_stats_finish(MP_EXIT_DONE);
+	return r ? r : md_cli_finish(MP_EXIT_DONE);
 }
 
 static json_t *strings_json(char *const *list)
@@ -353,12 +306,13 @@ static int list(struct watch *w)
 	json_t *root = NULL, *rows = NULL;
 	int r = read_policy(w, &policy);
 
-	if (!r && w->stats->json) {
-		root = md_stats_json_new("rules");
+	if (!r && w->cli->json) {
+		root = md_cli_json_new("rules");
 		rows = json_array();
 		json_object_set_new(root, "share_percent", json_real(100 * policy.share));
 	} else if (!r && policy.share > 0) {
-		printf("Programs above %.1f %% of the machine: advise\n", 100 * policy.share);
+		printf("Programs above %.1f %% of the machine: %s\n", 100 * policy.share,
+		       md_policy_mode_name(policy.mode));
 	}
 	for (size_t i = 0; i < policy.nr_rules && !r; i++) {
 		const struct md_rule *rule = &policy.rules[i];
@@ -385,27 +339,20 @@ static int list(struct watch *w)
 		puts("No program is watched. `morph watch add PROGRAM' begins.");
 	md_policy_fini(&policy);
 	if (!rows)
-		return r ? r : md_stats_finish(MP_EXIT_DONE);
+		return r ? r : md_cli_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "rules", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
-int md_morph_watch(struct md_stats *stats, int argc, char **argv)
+int md_morph_watch(struct md_cli *cli, int argc, char **argv)
 {
-	struct watch w = {.stats = stats, .what = calloc((size_t)argc + 1, sizeof(char *))};
-	struct mp_err err = {0};
+	struct watch w = {.cli = cli, .what = calloc((size_t)argc + 1, sizeof(char *))};
 	int r;
 
 	if (!w.what)
-		return md_stats_fail("out of memory");
-	md_stats_parse(&usage, argc, argv, &w, stats);
-	if (w.policy_dir)
-		r = snprintf(w.dir, sizeof(w.dir), "%s", w.policy_dir) >= (int)sizeof(w.dir)
-			    ? md_stats_fail("the path of the policy is too long")
-			    : 0;
-	else
-		r = md_policy_default_dir(w.dir, sizeof(w.dir), &err) ? md_stats_fail("%s", err.msg)
-								      : 0;
+		return md_cli_fail("out of memory");
+	md_cli_parse(&usage, argc, argv, &w, cli);
+	r = md_morph_policy_dir(w.policy_dir, w.dir, sizeof(w.dir));
 	if (!r)
 		r = !strcmp(w.action, "add")  ? add(&w)
 		    : !strcmp(w.action, "rm") ? rm(&w)

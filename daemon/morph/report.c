@@ -69,27 +69,19 @@ static void put_tile(FILE *out, const char *value, const char *what)
 
 static void put_tiles(const struct md_report *r, FILE *out)
 {
-	double saved = 0, least = 0, most = 0;
+	const struct md_saved *saved = r->saved;
 	char value[64], what[400];
-	size_t nr = 0, nr_measured = 0;
+	size_t nr = 0;
 
-	for (size_t i = 0; i < r->machine->nr_programs; i++) {
-		const struct md_machine_program *p = &r->machine->programs[i];
-
-		if (!md_machine_is_optimised(p))
-			continue;
-		nr++;
-		if (!(p->gain.ratio > 0) || !(p->gain.lowest > 0))
-			continue;
-		nr_measured++;
-		saved += 100 * p->share * (p->gain.ratio - 1);
-		least += 100 * p->share * (p->gain.lowest - 1);
-		most += 100 * p->share * (p->gain.highest - 1);
-	}
+	for (size_t i = 0; i < r->machine->nr_programs; i++)
+		nr += md_machine_is_optimised(&r->machine->programs[i]);
 	fputs("<div class=\"tiles\">\n", out);
-	snprintf(value, sizeof(value), "%.2f %%", saved);
-	snprintf(what, sizeof(what), "of the machine's time is saved (%.2f to %.2f)", least, most);
-	if (nr && !nr_measured)
+	snprintf(value, sizeof(value), "%.2f %%", md_saved_percent(&saved->all, saved->all.saved));
+	snprintf(what, sizeof(what), "of the machine's CPU time is saved (%.2f to %.2f), %s",
+		 md_saved_percent(&saved->all, saved->all.least),
+		 md_saved_percent(&saved->all, saved->all.most),
+		 saved->whole ? "in the last 7 days" : "since samples are taken");
+	if (saved->nr_programs && !saved->nr_measured)
 		put_tile(out, "Not measured", "what the optimised programs save");
 	else
 		put_tile(out, value, what);
@@ -376,6 +368,7 @@ void md_report_write(const struct md_report *report, FILE *out)
 {
 	put_head(report, out);
 	put_tiles(report, out);
+	md_report_put_week(report->saved, out);
 	put_programs(report, out);
 	put_gains(report, out);
 	put_next(report, out);

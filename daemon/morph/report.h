@@ -11,6 +11,7 @@
 
 #include "daemon/worker/collector.h"
 #include "daemon/machine/machine.h"
+#include "daemon/machine/saved.h"
 #include "libprof/store/jobs/store_history.h"
 
 struct md_report_picture {
@@ -23,6 +24,7 @@ struct md_report_picture {
 struct md_report {
 	const struct md_machine *machine;
 	const struct md_collector *collector;
+	const struct md_saved *saved;
 	const struct mp_decision *decisions; /* oldest first */
 	size_t nr_decisions;
 	const struct md_report_picture *pictures;
@@ -33,6 +35,12 @@ struct md_report {
 
 /* The caller checks @out for write errors. */
 void md_report_write(const struct md_report *report, FILE *out);
+
+/* report_saved.c: a part of that page, bars for each day; nothing if nothing was measured. */
+void md_report_put_week(const struct md_saved *saved, FILE *out);
+/* The same numbers as text for Prometheus. The caller checks @out for write errors. */
+void md_report_put_metrics(const struct md_saved *saved, const struct md_collector *collector,
+			   FILE *out);
 
 /* report_picture.c: the heat picture of one program. Return: 0, -errno. Ownership: free(out->svg). */
 int md_report_picture_draw(struct mp_store *store, const struct md_machine_program *program,

@@ -12,6 +12,7 @@
 
 #include "daemon/morph/morph.h"
 #include "daemon/morph/run_tool.h"
+#include "daemon/morph/take_back.h"
 #include "daemon/policy/policy.h"
 #include "daemon/worker/file_state.h"
 #include "daemon/worker/work_dir.h"
@@ -56,8 +57,7 @@ static int begin_round(struct md_request *r, struct mp_err *err)
 	r->has_job = !ret;
 	if (ret || r->job.state == MP_JOB_WANTED)
 		return ret;
-	if (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT ||
-	    r->job.state == MP_JOB_AUDITING)
+	if (mp_job_state_in_place(r->job.state) && r->job.state != MP_JOB_UNDOING)
 		return mp_err_set(
 			err, EALREADY,
 			"%s: an optimised version is in use; morph undo puts the original "
@@ -489,11 +489,26 @@ int md_request_adopt(struct md_request *r, struct mp_err *err)
 	return advance(r, MP_JOB_ADOPTED, "adopt", "done", "somebody asked for it", err);
 }
 
+bool md_request_was_restored(const struct mp_job *job)
+{
+	char hash[33];
+
+	return mp_job_state_in_place(job->state) && job->file_hash[0] &&
+	       !md_file_hash(job->path, hash) && !strcmp(hash, job->file_hash);
+}
+
+/* The worker, which may run, has seen what was asked, and has done it. */
+static bool was_undone(struct md_request *r, struct mp_err *err)
+{
+	md_request_fini(r);
+	return !find_job(r, err) && r->job.state == MP_JOB_UNDONE;
+}
+
 int md_request_undo(struct md_request *r, struct mp_err *err)
 {
 	int ret = find_job(r, err);
-	bool known = !ret && (r->job.state == MP_JOB_ADOPTED || r->job.state == MP_JOB_KEPT ||
-			      r->job.state == MP_JOB_AUDITING || r->job.state == MP_JOB_UNDOING);
+	bool known = !ret && mp_job_state_in_place(r->job.state);
+	bool restored = known && md_request_was_restored(&r->job);
 
 	if (ret && ret != -ENOENT)
 		return ret;
@@ -503,11 +518,16 @@ int md_request_undo(struct md_request *r, struct mp_err *err)
 		return ret;
 	r->changes_s = (int64_t)time(NULL);
 	mp_progress_say("restoring");
-	ret = run_editor(r, "restore", NULL, err);
+	ret = restored ? 0 : run_editor(r, "restore", NULL, err);
 	if (ret) {
 		snprintf(r->why, sizeof(r->why), "the original was not put back");
 		return ret;
 	}
-	return known ? advance(r, MP_JOB_UNDONE, "restore", "done", "the original is back", err)
-		     : 0;
+	ret = md_take_back(r->path, NULL, &(size_t){0}, err);
+	if (ret) {
+		snprintf(r->why, sizeof(r->why), "a running process keeps the version");
+		return ret;
+	}
+	ret = known ? advance(r, MP_JOB_UNDONE, "restore", "done", "the original is back", err) : 0;
+	return ret == -ESTALE && was_undone(r, err) ? 0 : ret;
 }

@@ -32,6 +32,11 @@ int md_request_by_worker(struct md_request *r, struct mp_err *err);
 int md_request_optimize(struct md_request *r, struct mp_err *err);
 int md_request_adopt(struct md_request *r, struct mp_err *err);
 int md_request_undo(struct md_request *r, struct mp_err *err);
+/*
+ * In the state of @job another file may lie at the path, and yet the original does: somebody who put it back was
+ * killed before the job said so.
+ */
+bool md_request_was_restored(const struct mp_job *job);
 
 /*
  * md_request_take - begins a new round with a version that was made elsewhere and proved here: @output, at

@@ -17,19 +17,6 @@
 #define HEADING "# Written by morph watch."
 #define PACKAGE "package:"
 
-static const char *const recipe_keys[MD_NR_RECIPE] = {
-	[MD_RECIPE_CLIENT] = "client",	   [MD_RECIPE_READY] = "ready",
-	[MD_RECIPE_SETUP] = "setup",	   [MD_RECIPE_PREPARE] = "prepare",
-	[MD_RECIPE_TEARDOWN] = "teardown", [MD_RECIPE_METRIC] = "metric",
-	[MD_RECIPE_BETTER] = "better",	   [MD_RECIPE_REQUESTS] = "requests",
-	[MD_RECIPE_FILTER] = "filter",	   [MD_RECIPE_STDIN] = "stdin",
-};
-
-const char *md_recipe_key(enum md_recipe part)
-{
-	return recipe_keys[part];
-}
-
 static bool is_name_character(char c)
 {
 	return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
@@ -117,18 +104,10 @@ static void put_rule(FILE *out, const struct md_rule_text *rule)
 	}
 	if (rule->mode)
 		fprintf(out, "mode = %s\n", rule->mode);
-	if (rule->command && rule->recipe[MD_RECIPE_CLIENT]) {
-		/* A server does not end by itself, so the command cannot train. */
-		fputs("audit = server\n", out);
-		put_command(out, "command", rule);
-	} else if (rule->command) {
+	if (rule->command) {
 		put_command(out, "train", rule);
-		fputs("audit = command\n", out);
 		put_command(out, "command", rule);
 	}
-	for (int i = 0; i < MD_NR_RECIPE; i++)
-		if (rule->recipe[i])
-			fprintf(out, "%s = %s\n", recipe_keys[i], rule->recipe[i]);
 	if (rule->unit)
 		fprintf(out, "unit = %s\n", rule->unit);
 	if (rule->user)
@@ -144,8 +123,6 @@ static bool has_line_break(const struct md_rule_text *rule)
 		has |= strpbrk(rule->programs[i], "\n\r") != NULL;
 	for (int i = 0; i < rule->nr_command; i++)
 		has |= strpbrk(rule->command[i], "\n\r") != NULL;
-	for (int i = 0; i < MD_NR_RECIPE; i++)
-		has |= rule->recipe[i] && strpbrk(rule->recipe[i], "\n\r");
 	return has;
 }
 
@@ -170,6 +147,13 @@ static int make_directory(const char *path, struct mp_err *err)
 		return mp_err_set(err, errno, "%s: cannot make the directory: %s", path,
 				  strerror(errno));
 	return 0;
+}
+
+int md_policy_make_dir(const char *dir, struct mp_err *err)
+{
+	int r = make_parent(dir, err);
+
+	return r ? r : make_directory(dir, err);
 }
 
 /* The rule that is replaced, until the new one is accepted. The policy reads no file of such a name. */
@@ -203,9 +187,7 @@ int md_rule_file_write(const char *dir, const char *name, const struct md_rule_t
 	    snprintf(file, size, "%s/%s.conf", folder, name) >= (int)size ||
 	    !name_former(file, former, sizeof(former)))
 		return mp_err_set(err, ENAMETOOLONG, "%s: the name is too long", dir);
-	r = make_parent(dir, err);
-	if (!r)
-		r = make_directory(dir, err);
+	r = md_policy_make_dir(dir, err);
 	if (!r)
 		r = make_directory(folder, err);
 	if (r)

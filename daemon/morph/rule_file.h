@@ -11,34 +11,18 @@
 
 #include "libprof/base/err.h"
 
-/* The parts of an audit's recipe: keys of morph.conf(5) that have the names of options of morph-audit. */
-enum md_recipe {
-	MD_RECIPE_CLIENT,
-	MD_RECIPE_READY,
-	MD_RECIPE_SETUP,
-	MD_RECIPE_PREPARE,
-	MD_RECIPE_TEARDOWN,
-	MD_RECIPE_METRIC,
-	MD_RECIPE_BETTER,
-	MD_RECIPE_REQUESTS,
-	MD_RECIPE_FILTER,
-	MD_RECIPE_STDIN,
-	MD_NR_RECIPE
-};
-const char *md_recipe_key(enum md_recipe part);
-
 /* The contents of a rule. A text that is NULL is not written. */
 struct md_rule_text {
 	const char **programs; /* paths, patterns, "package:NAME" */
 	size_t nr_programs;
 	const char *mode; /* "adopt", "advise" */
 	const char *unit, *user;
-	/* Its words. It trains and audits; with a client, it starts the server that is audited. */
-	char **command;
+	char **command; /* its words; it trains and audits */
 	int nr_command;
-	const char *recipe[MD_NR_RECIPE];
 };
 
+/* Makes the policy's directory and its parent if they are missing. Return: 0, -errno. */
+int md_policy_make_dir(const char *dir, struct mp_err *err);
 bool md_rule_name_is_valid(const char *name);
 /* A name for a rule about @program, such as "perl". */
 void md_rule_name_of(const char *program, char *buf, size_t size);

@@ -3,18 +3,22 @@
 #include "daemon/morph/wording.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "libprof/base/text.h"
+#include "libprof/cli/svg.h"
 
 static const char *const job_words[MP_NR_JOB_STATES] = {
 	[MP_JOB_WANTED] = "waits for its turn",
+	[MP_JOB_COUNTING] = "counts at times",
 	[MP_JOB_PROFILED] = "being written",
 	[MP_JOB_WRITTEN] = "being verified",
 	[MP_JOB_VERIFIED] = "being measured",
 	[MP_JOB_AUDITING] = "measures itself",
+	[MP_JOB_TRYING] = "being tried",
 	[MP_JOB_AUDITED] = "measured: faster",
 	[MP_JOB_ADVISED] = "ready to be adopted",
 	[MP_JOB_ADOPTED] = "in use, on probation",
@@ -83,6 +87,8 @@ const char *md_wording_state_key(const struct md_machine_program *p)
 static const char *const job_reasons[MP_NR_JOB_STATES] = {
 	[MP_JOB_WANTED] = "It waits for its turn. morph-worker works when the machine is idle, and "
 			  "morph optimize at once.",
+	[MP_JOB_COUNTING] = "At times a version that counts its branches is in its place; between "
+			    "these times the original is.",
 	[MP_JOB_PROFILED] = "Enough samples are there; the optimised version is written next.",
 	[MP_JOB_WRITTEN] = "An optimised version is written; it is verified next.",
 	[MP_JOB_VERIFIED] = "An optimised version is verified; next an audit measures whether it "
@@ -90,6 +96,9 @@ static const char *const job_reasons[MP_NR_JOB_STATES] = {
 	[MP_JOB_AUDITING] =
 		"A version that times its own functions is in use for a while; then the "
 		"original is put back.",
+	[MP_JOB_TRYING] =
+		"The original and the new version, both with counters of their work, are in "
+		"its place in turns, to find out which is faster.",
 	[MP_JOB_AUDITED] = "An audit found the optimised version faster.",
 	[MP_JOB_ADVISED] = "A faster version is ready. Nothing is replaced unless somebody says "
 			   "so: morph adopt does.",
@@ -208,6 +217,36 @@ const char *md_wording_worth(const struct md_worth *worth, char *buf)
 	snprintf(buf, MD_WORDING_MAX, "%.2f %% (%.2f to %.2f)", worth->gain, worth->least,
 		 worth->most);
 	return buf;
+}
+
+bool md_wording_saved(const struct md_saved *saved, char *buf)
+{
+	const struct md_saved_time *all = &saved->all;
+	size_t more = saved->nr_programs - saved->nr_measured, len;
+	char when[MD_WORDING_MAX], seconds[64] = "", count[32];
+
+	if (!saved->nr_programs)
+		return false;
+	if (!saved->nr_measured) {
+		snprintf(buf, MD_WORDING_SAVED_MAX,
+			 "Saved: not known, since no optimised program was measured.");
+		return true;
+	}
+	if (saved->has_rate && fabs(all->saved) < 10)
+		snprintf(seconds, sizeof(seconds), ", %.1f s", all->saved);
+	else if (saved->has_rate)
+		snprintf(seconds, sizeof(seconds), ", %s%s s", all->saved < 0 ? "-" : "",
+			 mp_svg_format_count((uint64_t)llround(fabs(all->saved)), count));
+	snprintf(buf, MD_WORDING_SAVED_MAX,
+		 "Saved %.1f %% (%.1f to %.1f) of this machine's CPU time %s%s%s.",
+		 md_saved_percent(all, all->saved), md_saved_percent(all, all->least),
+		 md_saved_percent(all, all->most), saved->whole ? "in the last 7 days" : "since ",
+		 saved->whole ? "" : md_wording_time(saved->since_s, when), seconds);
+	len = strlen(buf);
+	if (more)
+		snprintf(buf + len, MD_WORDING_SAVED_MAX - len, " %zu more program%s not measured.",
+			 more, more == 1 ? " was" : "s were");
+	return true;
 }
 
 void md_wording_put_path(FILE *out, const char *text, size_t width)

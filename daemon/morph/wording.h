@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "daemon/machine/machine.h"
+#include "daemon/machine/saved.h"
 
 #define MD_WORDING_MAX 64
 
@@ -29,6 +30,13 @@ char *md_wording_reason(const struct md_machine_program *program);
 const char *md_wording_gain(const struct mp_job_gain *gain, char *buf);
 /* "1.93 % (0.41 to 3.44)". @buf holds MD_WORDING_MAX bytes. */
 const char *md_wording_worth(const struct md_worth *worth, char *buf);
+
+/*
+ * "Saved 4.1 % (3.2 to 5.0) of this machine's CPU time in the last 7 days, 31,400 s", and how many programs were
+ * not measured. Return: false: no version was in place. @buf holds MD_WORDING_SAVED_MAX bytes.
+ */
+#define MD_WORDING_SAVED_MAX 320
+bool md_wording_saved(const struct md_saved *saved, char *buf);
 
 /* Prints @text in exactly @width columns; a longer one loses its beginning. */
 void md_wording_put_path(FILE *out, const char *text, size_t width);

@@ -16,8 +16,9 @@ static const struct md_source_ops *wanted_source(const char *input, const char *
 	return strcmp(source, "auto") ? md_source_find(source) : NULL;
 }
 
-int md_source_open_asked(const char *source, const struct md_source_config *config,
-			 struct md_source **out, struct mp_err *err)
+/* @source: its name, or "auto" for the best one that works. Return: 0 or -errno. */
+static int source_open_asked(const char *source, const struct md_source_config *config,
+			     struct md_source **out, struct mp_err *err)
 {
 	const struct md_source_ops *ops = wanted_source(config->input, source);
 
@@ -42,9 +43,9 @@ static int open_with_measured_rate(const char *source, struct md_source_config *
 	mine.rate_hz = MD_MEASURING_HZ;
 	mine.command = getpid();
 	mine.is_probe = true;
-	if (md_source_open_asked(source, &mine, &probe, err))
+	if (source_open_asked(source, &mine, &probe, err))
 		/* its error message says what is missing */
-		return md_source_open_asked(source, config, out, err);
+		return source_open_asked(source, config, out, err);
 	ret = md_choose_measure(probe, config->registers == MORPH_REGS_BRANCHES, &cost, err);
 	if (ret) {
 		snprintf(choice, sizeof(choice), "%s", probe->choice);
@@ -77,19 +78,19 @@ int md_source_open_for_run(const struct md_options *o, struct md_source_config *
 	*ways = o->line.ways;
 	if (tries_ways(o, &o->line)) {
 		asked->registers = MORPH_REGS_BRANCHES;
-		if (!md_source_open_asked(o->line.source, asked, out, err)) {
+		if (!source_open_asked(o->line.source, asked, out, err)) {
 			*ways = true;
 			return 0;
 		}
 		asked->registers = 0;
 	}
-	return md_source_open_asked(o->line.source, asked, out, err);
+	return source_open_asked(o->line.source, asked, out, err);
 }
 
 static int open_service_source(const char *source, struct md_source_config *asked,
 			       struct md_source **out, struct mp_err *err)
 {
-	return asked->input || asked->rate_hz ? md_source_open_asked(source, asked, out, err)
+	return asked->input || asked->rate_hz ? source_open_asked(source, asked, out, err)
 					      : open_with_measured_rate(source, asked, out, err);
 }
 

@@ -10,9 +10,6 @@
 #include "daemon/morphd/options.h"
 #include "daemon/source/source.h"
 
-/* @source: its name, or "auto" for the best one that works. Return: 0 or -errno. */
-int md_source_open_asked(const char *source, const struct md_source_config *config,
-			 struct md_source **out, struct mp_err *err);
 /*
  * For one run: as @asked, by @o's source, with registers for ways of branches where these are wanted
  * and possible. *@ways: samples come with such registers. Return: 0 or -errno.

@@ -9,7 +9,8 @@
 
 /* ---- which files, and when a round begins -------------------------------------------------- */
 
-#define MD_POLICY_SHARE 0.02 /* of all samples; less cannot pay for the work */
+#define MD_POLICY_SHARE	   0.02 /* of all samples; less cannot pay for the work */
+#define MD_POLICY_ON_SHARE 0.01 /* under `morph on' */
 #define MD_POLICY_MIN_SAMPLES                                                                      \
 	10000 /* of a file; ten times MP_MIN_SAMPLES, since nobody looks at the result */
 /* A round without a gain is tried again: by then there are other samples. */
@@ -17,14 +18,12 @@
 
 /* ---- what work may cost -------------------------------------------------------------------- */
 
-#define MD_POLICY_CPU_S	     3600		 /* of CPU time on a day: 4 % of one CPU */
+#define MD_POLICY_COST	     0.01		 /* of the CPU time of all CPUs */
 #define MD_POLICY_DISK_BYTES (UINT64_C(1) << 30) /* written on a day */
 #define MD_POLICY_AUDIT_S    600		 /* the longest audit */
 
 /* ---- when the machine is idle -------------------------------------------------------------- */
 
-#define MD_POLICY_PRESSURE                                                                         \
-	0.1 /* part of the last 10 seconds in which tasks waited for a CPU, to begin */
 #define MD_POLICY_LOAD 0.5  /* of the last minute, for each CPU, to begin */
 #define MD_POLICY_BUSY 0.25 /* part of the CPUs that others use for a second, to stop */
 

@@ -105,6 +105,14 @@ static bool matches(const char *pattern, const char *path)
 	       !fnmatch(pattern, merged, 0);
 }
 
+static bool is_among(char *const *patterns, const char *path)
+{
+	for (; *patterns; patterns++)
+		if (!fnmatch(*patterns, path, 0))
+			return true;
+	return false;
+}
+
 bool md_deny_path(const struct md_policy *policy, const char *path, char *why, size_t size)
 {
 	for (size_t i = 0; i < sizeof(denials) / sizeof(denials[0]); i++)
@@ -114,11 +122,16 @@ bool md_deny_path(const struct md_policy *policy, const char *path, char *why, s
 		}
 	for (char **p = policy->excludes; p && *p; p++)
 		if (!fnmatch(*p, path, 0)) {
-			snprintf(why, size, "left alone: excluded by %.200s in %.300s/morph.conf",
+			snprintf(why, size, "left alone: excluded by %.200s in the policy %.300s",
 				 *p, policy->dir);
 			return true;
 		}
-	return false;
+	if (!policy->only || is_among(policy->only, path) || md_policy_rule(policy, path))
+		return false;
+	snprintf(why, size,
+		 "left alone: no rule names it, and `only' in the policy %.300s names other files",
+		 policy->dir);
+	return true;
 }
 
 /* Attributes that give rights, or that sign the contents. */

@@ -30,7 +30,6 @@ const char *md_policy_audit_name(enum md_policy_audit audit)
 {
 	static const char *const names[] = {[MD_AUDIT_NONE] = "none",
 					    [MD_AUDIT_COMMAND] = "command",
-					    [MD_AUDIT_SERVER] = "server",
 					    [MD_AUDIT_IN_PROCESS] = "in-process"};
 
 	return names[audit];
@@ -115,10 +114,7 @@ static int open_dir(int at, const char *name, const char *path, int *fd, struct 
 
 void md_rule_fini(struct md_rule *rule)
 {
-	char *texts[] = {rule->file,   rule->name,	rule->client,	rule->ready,
-			 rule->setup,  rule->prepare,	rule->teardown, rule->metric,
-			 rule->better, rule->requests,	rule->filter,	rule->stdin_file,
-			 rule->user,   rule->directory, rule->unit};
+	char *texts[] = {rule->file, rule->name, rule->user, rule->directory, rule->unit};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		free(texts[i]);
@@ -199,10 +195,9 @@ static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err
 		.dir = strdup(dir),
 		.share = MD_POLICY_SHARE,
 		.min_samples = MD_POLICY_MIN_SAMPLES,
-		.cpu_s = MD_POLICY_CPU_S,
+		.cost = MD_POLICY_COST,
 		.disk_bytes = MD_POLICY_DISK_BYTES,
 		.audit_s = MD_POLICY_AUDIT_S,
-		.max_pressure = MD_POLICY_PRESSURE,
 		.max_load = MD_POLICY_LOAD,
 		.busy_share = MD_POLICY_BUSY,
 		.probation_s = MD_POLICY_PROBATION_S,
@@ -210,7 +205,6 @@ static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err
 		.retention_s = MD_POLICY_RETENTION_S,
 		.worse_by = MD_POLICY_WORSE,
 		.age_by = MD_POLICY_AGE,
-		.age_look_s = MD_POLICY_AGE_LOOK_S,
 		.coredumps = strdup("/var/lib/systemd/coredump"),
 	};
 	if (!policy->dir || !policy->coredumps)
@@ -218,24 +212,43 @@ static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err
 	return 0;
 }
 
-int md_policy_read(const char *dir, struct md_policy *out, struct mp_err *err)
+/* Settings win over those that were read before, and lists grow. */
+static int read_main(struct md_policy *policy, int dir, const char *name, struct mp_err *err)
 {
-	struct md_policy_file file = {.into = out};
+	struct md_policy_file file = {.into = policy};
 	char path[PATH_MAX];
+	int ret;
+
+	if (!name[0])
+		return 0;
+	snprintf(path, sizeof(path), "%s%s%s", name[0] == '/' ? "" : policy->dir,
+		 name[0] == '/' ? "" : "/", name);
+	ret = read_file(dir, name, path, md_policy_take_main, &file, err);
+	return ret < 0 ? ret : 0;
+}
+
+int md_policy_read_on(const char *dir, const char *on, struct md_policy *out, struct mp_err *err)
+{
 	int fd = -1, ret = set_defaults(out, dir, err);
 
-	if (!ret && snprintf(path, sizeof(path), "%s/morph.conf", dir) >= (int)sizeof(path) - 8)
+	if (!ret && strlen(dir) >= PATH_MAX - sizeof("/morph.conf"))
 		ret = mp_err_set(err, ENAMETOOLONG, "%s: too long", dir);
 	if (!ret)
 		ret = open_dir(AT_FDCWD, dir, dir, &fd, err);
-	if (!ret && fd >= 0) {
-		ret = read_file(fd, "morph.conf", path, md_policy_take_main, &file, err);
-		if (ret >= 0)
-			ret = read_rules(out, fd, err);
-	}
+	if (!ret && fd >= 0)
+		ret = read_main(out, fd, "morph.conf", err);
+	if (!ret && (fd >= 0 || on[0] == '/'))
+		ret = read_main(out, fd, on, err);
+	if (!ret && fd >= 0)
+		ret = read_rules(out, fd, err);
 	if (fd >= 0)
 		close(fd);
 	return ret;
+}
+
+int md_policy_read(const char *dir, struct md_policy *out, struct mp_err *err)
+{
+	return md_policy_read_on(dir, MD_POLICY_ON, out, err);
 }
 
 void md_policy_fini(struct md_policy *policy)
@@ -246,6 +259,7 @@ void md_policy_fini(struct md_policy *policy)
 	free(policy->dir);
 	free(policy->coredumps);
 	free(policy->dpkg_admin);
+	md_words_free(policy->only);
 	md_words_free(policy->excludes);
 	*policy = (struct md_policy){0};
 }
@@ -295,7 +309,15 @@ bool md_policy_may_instrument(const struct md_policy *policy, const struct md_ru
 
 enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule)
 {
-	if (!rule)
-		return MD_POLICY_ADVISE;
-	return rule->has_mode ? rule->mode : policy->mode;
+	return rule && rule->has_mode ? rule->mode : policy->mode;
+}
+
+bool md_policy_may_live(const struct md_policy *policy, const struct md_rule *rule)
+{
+	return rule && rule->has_live ? rule->live : policy->live;
+}
+
+double md_policy_day_s(const struct md_policy *policy)
+{
+	return policy->cost * MP_SECONDS_PER_DAY * (double)sysconf(_SC_NPROCESSORS_ONLN);
 }

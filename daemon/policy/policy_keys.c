@@ -16,14 +16,12 @@
 
 enum kind {
 	KIND_MODE,
-	KIND_AUDIT,
 	KIND_YES_NO,
 	KIND_NUMBER,   /* double */
 	KIND_COUNT,    /* uint64_t */
 	KIND_PERCENT,  /* double, 0.02 for 2 % */
 	KIND_TIME,     /* double, seconds */
 	KIND_SIZE,     /* uint64_t, bytes */
-	KIND_TEXT,     /* char * */
 	KIND_PATH,     /* char *, absolute */
 	KIND_USER,     /* char * */
 	KIND_UNIT,     /* char * */
@@ -45,12 +43,14 @@ struct key {
 static const struct key main_keys[] = {
 	{"mode", KIND_MODE, MAIN(mode), 0, 0},
 	{"share", KIND_PERCENT, MAIN(share), 0, 100},
+	{"only", KIND_PATTERNS, MAIN(only), 0, 0},
 	{"exclude", KIND_PATTERNS, MAIN(excludes), 0, 0},
+	{"counting", KIND_YES_NO, MAIN(counting), 0, 0},
+	{"live", KIND_YES_NO, MAIN(live), 0, 0},
+	{"cost", KIND_PERCENT, MAIN(cost), 0, 100},
 	{"min-samples", KIND_COUNT, MAIN(min_samples), 1, 1e12},
-	{"cpu-time", KIND_TIME, MAIN(cpu_s), 0, 86400 * 1024.0},
 	{"disk", KIND_SIZE, MAIN(disk_bytes), 0, 1e15},
 	{"audit-time", KIND_TIME, MAIN(audit_s), 1, 86400},
-	{"pressure", KIND_PERCENT, MAIN(max_pressure), 0, 100},
 	{"load", KIND_NUMBER, MAIN(max_load), 0, 1000},
 	{"battery", KIND_YES_NO, MAIN(on_battery), 0, 0},
 	{"busy", KIND_PERCENT, MAIN(busy_share), 0, 100},
@@ -58,7 +58,6 @@ static const struct key main_keys[] = {
 	{"retry", KIND_TIME, MAIN(retry_s), 1, 86400 * 3650.0},
 	{"retention", KIND_TIME, MAIN(retention_s), 86400, 86400 * 3650.0},
 	{"ageing", KIND_PERCENT, MAIN(age_by), 1, 100},
-	{"ageing-time", KIND_TIME, MAIN(age_look_s), 1, 86400 * 365.0},
 	{"worse", KIND_PERCENT, MAIN(worse_by), 0.1, 1000},
 	{"coredumps", KIND_PATH, MAIN(coredumps), 0, 0},
 };
@@ -68,19 +67,9 @@ static const struct key rule_keys[] = {
 	{"package", KIND_NAMES, RULE(packages), 0, 0},
 	{"mode", KIND_MODE, RULE(mode), 0, 0},
 	{"train", KIND_WORDS, RULE(train), 0, 0},
-	{"audit", KIND_AUDIT, RULE(audit), 0, 0},
-	{"instrument", KIND_YES_NO, RULE(instrument), 0, 0},
 	{"command", KIND_WORDS, RULE(command), 0, 0},
-	{"client", KIND_TEXT, RULE(client), 0, 0},
-	{"ready", KIND_TEXT, RULE(ready), 0, 0},
-	{"setup", KIND_TEXT, RULE(setup), 0, 0},
-	{"prepare", KIND_TEXT, RULE(prepare), 0, 0},
-	{"teardown", KIND_TEXT, RULE(teardown), 0, 0},
-	{"metric", KIND_TEXT, RULE(metric), 0, 0},
-	{"better", KIND_TEXT, RULE(better), 0, 0},
-	{"requests", KIND_TEXT, RULE(requests), 0, 0},
-	{"filter", KIND_TEXT, RULE(filter), 0, 0},
-	{"stdin", KIND_PATH, RULE(stdin_file), 0, 0},
+	{"instrument", KIND_YES_NO, RULE(instrument), 0, 0},
+	{"live", KIND_YES_NO, RULE(live), 0, 0},
 	{"user", KIND_USER, RULE(user), 0, 0},
 	{"directory", KIND_PATH, RULE(directory), 0, 0},
 	{"unit", KIND_UNIT, RULE(unit), 0, 0},
@@ -107,7 +96,6 @@ static int choose(const char *value, const char *const *words, const char *why, 
 static int set_choice(enum kind kind, const char *value, void *field, struct mp_err *err)
 {
 	static const char *const modes[] = {"advise", "adopt", NULL};
-	static const char *const audits[] = {"none", "command", "server", "in-process", NULL};
 	static const char *const answers[] = {"no", "yes", NULL};
 	int chosen = 0, ret;
 
@@ -115,11 +103,6 @@ static int set_choice(enum kind kind, const char *value, void *field, struct mp_
 		ret = choose(value, modes, "neither advise nor adopt", &chosen, err);
 		if (!ret)
 			*(enum md_policy_mode *)field = (enum md_policy_mode)chosen;
-	} else if (kind == KIND_AUDIT) {
-		ret = choose(value, audits, "not command, server, in-process or none", &chosen,
-			     err);
-		if (!ret)
-			*(enum md_policy_audit *)field = (enum md_policy_audit)chosen;
 	} else {
 		ret = choose(value, answers, "neither yes nor no", &chosen, err);
 		if (!ret)
@@ -244,14 +227,12 @@ static int set(const struct key *key, const char *value, void *field, struct mp_
 {
 	switch (key->kind) {
 	case KIND_MODE:
-	case KIND_AUDIT:
 	case KIND_YES_NO: return set_choice(key->kind, value, field, err);
 	case KIND_NUMBER:
 	case KIND_COUNT:
 	case KIND_PERCENT:
 	case KIND_TIME:
 	case KIND_SIZE: return set_number(key, value, field, err);
-	case KIND_TEXT:
 	case KIND_PATH:
 	case KIND_USER:
 	case KIND_UNIT: return set_text(key->kind, value, field, err);
@@ -283,6 +264,9 @@ static int refuse_name(const struct mp_setting *s, const struct key *keys, size_
 
 		snprintf(text + len, sizeof(text) - len, "%s %s", i ? "," : "", keys[i].name);
 	}
+	snprintf(text + strlen(text), sizeof(text) - strlen(text),
+		 "; cost limits what all work takes, and morph-audit measures what a rule cannot "
+		 "describe");
 	return mp_setting_refuse(s, text, err);
 }
 
@@ -319,54 +303,44 @@ int md_policy_take_rule(const struct mp_setting *setting, void *arg, struct mp_e
 
 /* ---- a whole rule ------------------------------------------------------------------------- */
 
-/* The line that set @name; 1: no line did. */
+/* The line that set @name; 0: no line did. */
 static unsigned int line_of(const struct md_policy_file *file, const char *name)
 {
 	for (size_t i = 0; i < NR_KEYS(rule_keys); i++)
 		if (!strcmp(rule_keys[i].name, name))
-			return file->lines[i] ? file->lines[i] : 1;
-	return 1;
-}
-
-static bool is_set(const struct md_policy_file *file, const char *name)
-{
-	for (size_t i = 0; i < NR_KEYS(rule_keys); i++)
-		if (!strcmp(rule_keys[i].name, name))
 			return file->lines[i];
-	return false;
+	return 0;
 }
 
 static int refuse(const struct md_rule *rule, const struct md_policy_file *file, const char *key,
 		  const char *why, struct mp_err *err)
 {
-	return mp_err_set(err, EINVAL, "%s:%u: %s", rule->file, line_of(file, key), why);
+	unsigned int line = line_of(file, key);
+
+	return mp_err_set(err, EINVAL, "%s:%u: %s", rule->file, line ? line : 1, why);
 }
 
 int md_policy_check_rule(struct md_rule *rule, const struct md_policy_file *file,
 			 struct mp_err *err)
 {
-	rule->has_mode = is_set(file, "mode");
+	const char *other = rule->train ? "train" : rule->command ? "command" : NULL;
+
+	rule->has_mode = line_of(file, "mode");
+	rule->has_live = line_of(file, "live");
 	if (!rule->programs && !rule->packages)
 		return refuse(rule, file, "program", "neither program nor package", err);
-	if (!is_set(file, "audit"))
-		rule->audit = rule->client		     ? MD_AUDIT_SERVER
-			      : rule->command || rule->train ? MD_AUDIT_COMMAND
-							     : MD_AUDIT_NONE;
-	if (rule->audit == MD_AUDIT_SERVER && (!rule->command || !rule->client || !rule->ready))
-		return refuse(rule, file, "audit",
-			      "an audit of a server needs command, client and ready", err);
-	if (rule->audit == MD_AUDIT_COMMAND && !rule->command && !rule->train)
-		return refuse(rule, file, "audit", "an audit by a command needs command or train",
-			      err);
-	if (rule->audit != MD_AUDIT_SERVER && (rule->client || rule->ready))
-		return refuse(rule, file, rule->client ? "client" : "ready",
-			      "client and ready need audit = server", err);
-	if (rule->instrument && rule->audit != MD_AUDIT_IN_PROCESS)
-		return refuse(rule, file, "instrument", "instrument needs audit = in-process", err);
-	if (rule->instrument && rule->train)
-		return refuse(rule, file, "train",
-			      "an audit with instrument uses samples alone, and no train", err);
-	if (rule->better && strcmp(rule->better, "higher") && strcmp(rule->better, "lower"))
-		return refuse(rule, file, "better", "better is neither higher nor lower", err);
+	if (rule->instrument && other)
+		return refuse(
+			rule, file, other,
+			"with instrument, everyday use trains and audits: neither train nor command",
+			err);
+	if (rule->live && (rule->instrument || other))
+		return refuse(
+			rule, file, "live",
+			"with live, everyday use trains and decides: neither train, command nor instrument",
+			err);
+	rule->audit = rule->instrument ? MD_AUDIT_IN_PROCESS
+		      : other	       ? MD_AUDIT_COMMAND
+				       : MD_AUDIT_NONE;
 	return 0;
 }

@@ -17,7 +17,7 @@
 
 static const struct command {
 	struct mp_command command;
-	int (*run)(struct md_stats *stats, int argc, char **argv);
+	int (*run)(struct md_cli *cli, int argc, char **argv);
 	bool reads_fleet; /* with --fleet */
 } commands[] = {
 	{{"status", "what was collected, how, and what became of it"}, md_stats_status, false},
@@ -56,16 +56,16 @@ static const struct command {
 
 static void check(struct argp_state *state, const struct mp_command *command, void *input)
 {
-	const struct md_stats *stats = input;
+	const struct md_cli *cli = input;
 
-	if (stats->fleet && !((const struct command *)command)->reads_fleet)
+	if (cli->fleet && !((const struct command *)command)->reads_fleet)
 		argp_error(state, "--fleet goes with query, annotate, heat, flame and export");
 }
 
 static const struct mp_commands program = {
 	.program = "morph-stats", MP_COMMANDS(commands), .check = check};
 
-static const struct argp_child children[] = {{&md_stats_fleet_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&md_cli_fleet_argp, 0, NULL, 0}, {0}};
 static const struct argp argp = {
 	.args_doc = "COMMAND [OPTION...]",
 	.doc = "Ask Morph's database what was collected.\v"
@@ -77,12 +77,12 @@ static const struct argp argp = {
 int main(int argc, char **argv)
 {
 	const struct command *command;
-	struct md_stats stats = {0};
+	struct md_cli cli = {0};
 
 	mp_program_init("morph-stats");
 	mp_bus_error_catch("morph-stats", md_interrupt_remove);
 	md_debuginfod_init();
 	setlocale(LC_CTYPE, "");
-	command = (const struct command *)mp_commands_parse(&program, &argp, &argc, &argv, &stats);
-	return command->run(&stats, argc, argv);
+	command = (const struct command *)mp_commands_parse(&program, &argp, &argc, &argv, &cli);
+	return command->run(&cli, argc, argv);
 }

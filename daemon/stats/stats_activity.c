@@ -23,7 +23,7 @@ enum by {
 };
 
 struct activity {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_stats_filter filter;
 	int64_t since_s;
 	long limit;
@@ -55,7 +55,7 @@ static const struct mp_usage usage = {
 	.options = options,
 	.doc = "Say how much of each program's time is its own code, its libraries and the kernel.",
 	.check = check,
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 struct table {
 	struct mp_module *modules;
@@ -89,7 +89,7 @@ static void print_row(const struct mp_activity *a, uint64_t all, const char *nam
 	printf("%6.2f%% %12" PRIu64 " %7.2f%% %7.2f%% %7.2f%% %7.2f%%  ", percent(total, all),
 	       total, percent(a->app, total), percent(a->lib, total), percent(a->kernel, total),
 	       percent(a->other, total));
-	md_stats_put_text(name);
+	md_cli_put_text(name);
 	putchar('\n');
 }
 
@@ -124,8 +124,8 @@ static int print(const struct activity *a, const struct table *table)
 		sum.other += one->other;
 	}
 	all = total_of(&sum);
-	if (a->stats->json) {
-		root = md_stats_json_new("activity");
+	if (a->cli->json) {
+		root = md_cli_json_new("activity");
 		rows = json_array();
 	} else {
 		/* The first column is relative to all samples, the others to the program's own. */
@@ -148,11 +148,11 @@ static int print(const struct activity *a, const struct table *table)
 	}
 	if (!rows) {
 		print_row(&sum, all, "(all programs)");
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	}
 	json_object_set_new(root, "total", row_json(&sum, NULL));
 	json_object_set_new(root, "programs", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 /* ---- by process, unit or user ---------------------------------------------------------------- */
@@ -183,18 +183,6 @@ static bool is_same(enum by by, const struct mp_process *a, const struct mp_proc
 				: a->uid == b->uid;
 }
 
-static int compare_nr(const void *a, const void *b)
-{
-	const struct mp_process *x = a, *y = b;
-	int r;
-
-	if (x->nr != y->nr)
-		return x->nr < y->nr ? 1 : -1;
-	r = strcmp(x->name, y->name);
-	r = r ? r : strcmp(x->unit, y->unit);
-	return r ? r : (x->uid > y->uid) - (x->uid < y->uid);
-}
-
 /* Adds up entries with the same key, in place. Return: number of entries left. */
 static size_t add_up(enum by by, struct mp_process *all, size_t nr)
 {
@@ -211,7 +199,7 @@ static size_t add_up(enum by by, struct mp_process *all, size_t nr)
 			all[k].nr += all[i].nr;
 	}
 	if (kept)
-		qsort(all, kept, sizeof(*all), compare_nr);
+		qsort(all, kept, sizeof(*all), mp_process_compare);
 	return kept;
 }
 
@@ -224,8 +212,8 @@ static int print_processes(const struct activity *a, const struct mp_process *al
 
 	for (size_t i = 0; i < nr; i++)
 		sum += all[i].nr;
-	if (a->stats->json) {
-		root = md_stats_json_new("activity");
+	if (a->cli->json) {
+		root = md_cli_json_new("activity");
 		rows = json_array();
 	} else {
 		printf(" Of all      Samples  %s\n", titles[a->by]);
@@ -240,15 +228,15 @@ static int print_processes(const struct activity *a, const struct mp_process *al
 			continue;
 		}
 		printf("%6.2f%% %12" PRIu64 "  ", percent(all[i].nr, sum), all[i].nr);
-		md_stats_put_text(name);
+		md_cli_put_text(name);
 		putchar('\n');
 	}
 	if (!rows)
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "by", json_string(bys[a->by]));
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)sum));
 	json_object_set_new(root, "rows", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 static int show_processes(const struct activity *a, struct mp_store *store)
@@ -259,29 +247,29 @@ static int show_processes(const struct activity *a, struct mp_store *store)
 	int r = mp_store_list_processes(store, a->since_s, &all, &nr, &err);
 
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	nr = add_up(a->by, all, nr);
 	if (nr) {
 		r = print_processes(a, all, nr);
 	} else {
-		md_stats_note("%s: no samples by %s are stored%s", a->stats->path, bys[a->by],
-			      a->since_s ? " since then" : "");
+		md_cli_note("%s: no samples by %s are stored%s", a->cli->path, bys[a->by],
+			    a->since_s ? " since then" : "");
 		r = MP_EXIT_NO_PROFILE;
 	}
 	free(all);
 	return r;
 }
 
-int md_stats_activity(struct md_stats *stats, int argc, char **argv)
+int md_stats_activity(struct md_cli *cli, int argc, char **argv)
 {
-	struct activity a = {.stats = stats};
+	struct activity a = {.cli = cli};
 	struct table table = {0};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &a, stats);
-	r = md_stats_open(stats, MP_STORE_READ, &store);
+	md_cli_parse(&usage, argc, argv, &a, cli);
+	r = md_cli_open(cli, MP_STORE_READ, &store);
 	if (r)
 		return r;
 	if (a.by != BY_PROGRAM) {
@@ -296,10 +284,10 @@ int md_stats_activity(struct md_stats *stats, int argc, char **argv)
 		r = mp_store_list_activity(store, a.since_s, &table.programs, &table.nr_programs,
 					   &err);
 	if (r) {
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	} else if (!table.nr_programs) {
-		md_stats_note("%s: no activity is stored%s", stats->path,
-			      a.since_s ? " since then" : "");
+		md_cli_note("%s: no activity is stored%s", cli->path,
+			    a.since_s ? " since then" : "");
 		r = MP_EXIT_NO_PROFILE;
 	} else {
 		r = print(&a, &table);

@@ -31,7 +31,7 @@ enum when {
 };
 
 struct annotate {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_stats_filter filter;
 	const char *function, *address;
 	int64_t since_s;
@@ -87,11 +87,11 @@ static const struct mp_usage usage = {
 	.doc = "Show a function's instructions with the samples of each.\v"
 	       "FUNCTION is a name (of C++ mangled or not, with or without parameters), an address 0x..., "
 	       "or NAME@0x... where several functions have the name.",
-	.shared = &md_stats_fleet_argp};
+	.shared = &md_cli_fleet_argp};
 
 static void note(struct annotate *a, const char *what)
 {
-	md_stats_note("%s", what);
+	md_cli_note("%s", what);
 	json_array_append_new(a->notes, mp_json_string(what));
 }
 
@@ -318,11 +318,10 @@ static void list_candidates(const struct annotate *a)
 
 	fflush(stdout);
 	for (size_t i = 0; i < c->nr && i < LIST_MAX; i++)
-		md_stats_note("  %s@0x%" PRIx64 " in %s: %" PRIu64 " samples", c->all[i].name,
-			      c->all[i].vaddr, a->sources[c->all[i].source].path,
-			      c->all[i].samples);
+		md_cli_note("  %s@0x%" PRIx64 " in %s: %" PRIu64 " samples", c->all[i].name,
+			    c->all[i].vaddr, a->sources[c->all[i].source].path, c->all[i].samples);
 	if (c->nr > LIST_MAX)
-		md_stats_note("  and %zu more", c->nr - LIST_MAX);
+		md_cli_note("  and %zu more", c->nr - LIST_MAX);
 }
 
 /* Chooses the candidate. Return: exit status. */
@@ -335,12 +334,12 @@ static int choose(struct annotate *a)
 	for (size_t i = 0; i < c->nr; i++)
 		nr_sampled += c->all[i].samples > 0;
 	if (!c->nr && a->why.msg[0])
-		return md_stats_fail("%.200s: not found; %s", wish_text(a), a->why.msg);
+		return md_cli_fail("%.200s: not found; %s", wish_text(a), a->why.msg);
 	if (!c->nr)
-		return md_stats_fail("%s: no such function%s", wish_text(a),
-				     c->nr_stripped ? " (in a stripped file, give an address: "
-						      "0x...)"
-						    : "");
+		return md_cli_fail("%s: no such function%s", wish_text(a),
+				   c->nr_stripped ? " (in a stripped file, give an address: "
+						    "0x...)"
+						  : "");
 	if (c->nr == 1)
 		return 0;
 	/* If only one candidate has samples, it is the one. */
@@ -350,8 +349,8 @@ static int choose(struct annotate *a)
 		note(a, text);
 		return 0;
 	}
-	md_stats_fail("%s: %zu functions match: choose one with --module or NAME@ADDRESS",
-		      wish_text(a), c->nr);
+	md_cli_fail("%s: %zu functions match: choose one with --module or NAME@ADDRESS",
+		    wish_text(a), c->nr);
 	list_candidates(a);
 	return MP_EXIT_FAILED;
 }
@@ -425,22 +424,22 @@ static int print(struct annotate *a, struct mp_store *store, const struct md_ann
 	r = md_annotate_callers(store, annotation->name, id, a->since_s, &callers, &p.nr_callers,
 				&err);
 	if (mp_err_is_failure(r))
-		return md_stats_fail("%s", err.msg[0] ? err.msg : strerror(-r));
+		return md_cli_fail("%s", err.msg[0] ? err.msg : strerror(-r));
 	if (r)
 		note(a, err.msg);
 	p.callers = callers;
-	if (a->stats->json) {
-		json_t *root = md_stats_json_new("annotate");
+	if (a->cli->json) {
+		json_t *root = md_cli_json_new("annotate");
 
 		md_annotation_json(&p, root);
 		json_object_set(root, "notes", a->notes);
-		status = md_stats_json_print(root);
+		status = md_cli_json_print(root);
 	} else {
 		md_annotation_print(&p);
 		note_sources(a, &sources);
 		if (sources.failed)
-			status = md_stats_fail("source files: %s", strerror(-sources.failed));
-		status = md_stats_finish(status);
+			status = md_cli_fail("source files: %s", strerror(-sources.failed));
+		status = md_cli_finish(status);
 	}
 	md_annotate_callers_free(callers, p.nr_callers);
 	md_srcfiles_fini(&sources);
@@ -488,9 +487,9 @@ static int show(struct annotate *a, struct mp_store *store)
 		r = md_annotate(&request, &annotation, &err);
 	}
 	if (r) {
-		r = md_stats_fail("%s", err.msg[0] ? err.msg : strerror(-r));
+		r = md_cli_fail("%s", err.msg[0] ? err.msg : strerror(-r));
 	} else {
-		md_stats_note_period(store, a->since_s);
+		md_cli_note_period(store, a->since_s);
 		r = print(a, store, &annotation, source,
 			  source->map ? &source->map->original : &self.id);
 	}
@@ -519,26 +518,26 @@ static int run(struct annotate *a, struct mp_store *store)
 		r = nr < 0 ? (int)nr : 0;
 	}
 	if (!r && !nr) {
-		md_stats_note("%s: no sample of such a module", a->stats->path);
+		md_cli_note("%s: no sample of such a module", a->cli->path);
 		return MP_EXIT_NO_PROFILE;
 	}
 	if (!r)
 		r = find(a, &err);
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	r = choose(a);
 	return r ? r : show(a, store);
 }
 
-int md_stats_annotate(struct md_stats *stats, int argc, char **argv)
+int md_stats_annotate(struct md_cli *cli, int argc, char **argv)
 {
-	struct annotate a = {.stats = stats};
+	struct annotate a = {.cli = cli};
 	struct mp_store *store;
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &a, stats);
-	stats->fleet_module = a.filter.binary ? a.filter.binary : a.filter.build_id;
-	r = md_stats_open(stats, MP_STORE_READ, &store);
+	md_cli_parse(&usage, argc, argv, &a, cli);
+	cli->fleet_module = a.filter.binary ? a.filter.binary : a.filter.build_id;
+	r = md_cli_open(cli, MP_STORE_READ, &store);
 	if (!r) {
 		a.notes = json_array();
 		r = run(&a, store);

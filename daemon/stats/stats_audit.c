@@ -21,7 +21,7 @@
 #define MP_OPTIONS struct audit_args
 
 struct audit_args {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	const char *file; /* NULL: all programs */
 };
 
@@ -55,7 +55,7 @@ static const struct mp_usage usage = {
 	.argument = MP_AT(file),
 	.doc = "Say which version of each function was faster in audits inside running programs.\v"
 	       "FILE: only the last audit of this program; it may be the audited version or its original.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 /* ---- names and shares ---------------------------------------------------------------------- */
 
@@ -230,7 +230,7 @@ static void print_row(const struct row *row)
 		printf("         -");
 	printf("  %-24s %9" PRIu64 " %12" PRIu64 " %8" PRIu64 "  %-10s  ", range, e->pairs,
 	       rounds_of(e), dropped_of(e), verdicts[e->verdict]);
-	md_stats_put_text(row->name);
+	md_cli_put_text(row->name);
 	printf("%s\n", e->earlier ? " (decided by an earlier audit)" : "");
 }
 
@@ -250,10 +250,10 @@ static void print_text(const struct shown *s)
 	char first[32], last[32];
 
 	printf("Program:  ");
-	md_stats_put_text(*a->path ? a->path : "(not known)");
-	printf("\nAudit:    %s to %s, ", md_stats_format_time(a->start_s, first),
-	       md_stats_format_time(a->last_s, last));
-	md_stats_put_text(*a->machine ? a->machine : "processor not known");
+	md_cli_put_text(*a->path ? a->path : "(not known)");
+	printf("\nAudit:    %s to %s, ", md_cli_format_time(a->start_s, first),
+	       md_cli_format_time(a->last_s, last));
+	md_cli_put_text(*a->machine ? a->machine : "processor not known");
 	printf(", alpha %g, for each of %" PRIu32 " functions %.2g\n", a->alpha, a->nr_functions,
 	       a->alpha / a->nr_functions);
 	if (a->lost || a->torn || a->nr_foreign)
@@ -494,7 +494,7 @@ static bool is_last(const struct mp_stored_audit *audits, size_t i)
 static int show(const struct audit_args *args, struct mp_store *store,
 		struct mp_stored_audit *audits, size_t nr, const struct asked *asked)
 {
-	json_t *root = args->stats->json ? md_stats_json_new("program-audit") : NULL,
+	json_t *root = args->cli->json ? md_cli_json_new("program-audit") : NULL,
 	       *list = json_array();
 	struct mp_trial *trials = NULL;
 	struct mp_err err = {0};
@@ -521,27 +521,26 @@ static int show(const struct audit_args *args, struct mp_store *store,
 	if (r) {
 		json_decref(root);
 		json_decref(list);
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	}
 	if (!nr_shown) {
 		json_decref(root);
 		json_decref(list);
-		md_stats_note("%s: no audit inside a running program is stored%s%s",
-			      args->stats->path, args->file ? " of " : "",
-			      args->file ? args->file : "");
+		md_cli_note("%s: no audit inside a running program is stored%s%s", args->cli->path,
+			    args->file ? " of " : "", args->file ? args->file : "");
 		return MP_EXIT_NO_PROFILE;
 	}
 	if (!root) {
 		json_decref(list);
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	}
 	json_object_set_new(root, "audits", list);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
-int md_stats_audit(struct md_stats *stats, int argc, char **argv)
+int md_stats_audit(struct md_cli *cli, int argc, char **argv)
 {
-	struct audit_args args = {.stats = stats};
+	struct audit_args args = {.cli = cli};
 	struct mp_stored_audit *audits = NULL;
 	struct asked asked = {0};
 	struct mp_store *store;
@@ -549,13 +548,13 @@ int md_stats_audit(struct md_stats *stats, int argc, char **argv)
 	size_t nr = 0;
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &args, stats);
+	md_cli_parse(&usage, argc, argv, &args, cli);
 	if (args.file && read_asked(args.file, &asked, &err))
-		return md_stats_fail("%s", err.msg);
-	r = md_stats_open(stats, MP_STORE_READ, &store);
+		return md_cli_fail("%s", err.msg);
+	r = md_cli_open(cli, MP_STORE_READ, &store);
 	if (!r) {
 		if (mp_store_list_audits(store, &audits, &nr, &err))
-			r = md_stats_fail("%s", err.msg);
+			r = md_cli_fail("%s", err.msg);
 		else
 			r = show(&args, store, audits, nr, &asked);
 		mp_store_close(store);

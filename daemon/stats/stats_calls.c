@@ -12,7 +12,7 @@
 #include "daemon/stats/defaults.h"
 
 struct print {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	const struct md_calls_query *query;
 	const struct md_calls *calls;
 	json_t *rows; /* NULL: text */
@@ -22,7 +22,7 @@ struct print {
 
 void md_stats_note_file(void *arg, const char *message)
 {
-	md_stats_note("%s: its functions are not known", message);
+	md_cli_note("%s: its functions are not known", message);
 	json_array_append_new(arg, mp_json_string(message));
 }
 
@@ -38,12 +38,12 @@ static void put_name(const struct md_calls *calls, uint32_t node)
 	const char *name = md_calls_name(calls, node);
 	char *brief = name ? md_name_brief(name) : NULL;
 
-	md_stats_put_text(brief ? brief : name ? name : "?");
+	md_cli_put_text(brief ? brief : name ? name : "?");
 	free(brief);
 	if (!module || md_calls_is_program(calls, node))
 		return;
 	printf("  [");
-	md_stats_put_text(basename(module->path));
+	md_cli_put_text(basename(module->path));
 	putchar(']');
 }
 
@@ -158,8 +158,8 @@ static int print_rows(struct print *p, const struct md_call_edges *edges, json_t
 	static const char *const by[] = {"context", "caller", "callee"};
 	json_t *root = NULL;
 
-	if (p->stats->json) {
-		root = md_stats_json_new("query");
+	if (p->cli->json) {
+		root = md_cli_json_new("query");
 		p->rows = json_array();
 	} else if (edges) {
 		printf("   Part      Samples          New  %s  [Module]\n",
@@ -173,7 +173,7 @@ static int print_rows(struct print *p, const struct md_call_edges *edges, json_t
 	else
 		print_contexts(p);
 	if (!root)
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "by", json_string(by[p->query->what]));
 	json_object_set_new(root, "percent_of",
 			    json_string(edges ? "samples below the function"
@@ -184,18 +184,17 @@ static int print_rows(struct print *p, const struct md_call_edges *edges, json_t
 	json_object_set_new(root, "period_start_s", json_integer(p->query->start_s));
 	json_object_set(root, "notes", notes);
 	json_object_set_new(root, "rows", p->rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 static int say_nothing_found(const struct print *p)
 {
 	if (!p->calls->nr_programs)
-		md_stats_note(
-			"%s: no sample of such a program has a calling context: see morphd(8), "
-			"--stacks",
-			p->stats->path);
+		md_cli_note("%s: no sample of such a program has a calling context: see morphd(8), "
+			    "--stacks",
+			    p->cli->path);
 	else
-		md_stats_note("%s: no calling context has such a function", p->stats->path);
+		md_cli_note("%s: no calling context has such a function", p->cli->path);
 	return MP_EXIT_NO_PROFILE;
 }
 
@@ -210,7 +209,7 @@ static int find_and_print(struct print *p, json_t *notes)
 				       p->query->what == MD_CALLS_CALLERS ? MD_CALLERS : MD_CALLEES,
 				       &edges);
 	if (r)
-		r = md_stats_fail("out of memory");
+		r = md_cli_fail("out of memory");
 	else if (!p->calls->nr_programs || (!contexts && !edges.samples))
 		r = say_nothing_found(p);
 	else
@@ -219,10 +218,9 @@ static int find_and_print(struct print *p, json_t *notes)
 	return r;
 }
 
-int md_stats_calls(struct md_stats *stats, struct mp_store *store,
-		   const struct md_calls_query *query)
+int md_stats_calls(struct md_cli *cli, struct mp_store *store, const struct md_calls_query *query)
 {
-	struct print p = {.stats = stats, .query = query, .least = query->percent_limit};
+	struct print p = {.cli = cli, .query = query, .least = query->percent_limit};
 	json_t *notes = json_array();
 	struct md_calls calls;
 	struct mp_err err = {0};
@@ -235,7 +233,7 @@ int md_stats_calls(struct md_stats *stats, struct mp_store *store,
 				  : 0;
 	p.calls = &calls;
 	if (r) {
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	} else {
 		r = find_and_print(&p, notes);
 		md_calls_fini(&calls);

@@ -21,8 +21,7 @@ struct md_calls_query {
 };
 
 /* Prints the rows of an opened store. Return: exit status. */
-int md_stats_calls(struct md_stats *stats, struct mp_store *store,
-		   const struct md_calls_query *query);
+int md_stats_calls(struct md_cli *cli, struct mp_store *store, const struct md_calls_query *query);
 /* For md_calls_read(): prints a message about a file, and adds it to the JSON array @arg. */
 void md_stats_note_file(void *arg, const char *message);
 

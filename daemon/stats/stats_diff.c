@@ -27,7 +27,7 @@ enum sort {
 };
 
 struct options {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_diff diff;
 	const char *dbs[2];
 	int nr_dbs;
@@ -71,13 +71,13 @@ static void finish(struct options *o, struct argp_state *state)
 		return;
 	}
 	if (o->nr_dbs == 2) {
-		if (o->stats->db)
+		if (o->cli->db)
 			argp_error(state, "--db goes with one database or none");
 		return;
 	}
 	if (o->nr_dbs == 1)
 		o->dbs[1] = o->dbs[0];
-	if (o->nr_dbs == 1 && o->stats->db)
+	if (o->nr_dbs == 1 && o->cli->db)
 		argp_error(state, "--db goes with one database and no period");
 	if (!o->has_period[0] && md_period_before(&o->periods[1], &o->periods[0]))
 		argp_error(state, "nothing lies before --after: give --before, too");
@@ -158,13 +158,13 @@ static const struct mp_usage usage = {
 	.doc = "Say which shares of the samples changed, and whether by more than chance.\vWith two "
 	       "databases: the second against the first. With one: against the default one. With --at, "
 	       "--before or --after two periods of one database.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 static void note(void *ctx, const char *what)
 {
 	struct options *o = ctx;
 
-	md_stats_note("%s", what);
+	md_cli_note("%s", what);
 	json_array_append_new(o->notes, mp_json_string(what));
 }
 
@@ -242,12 +242,12 @@ static void print_row(const struct options *o, const struct md_diff_row *row)
 	put_share(row, 1);
 	printf("%+8.2f %c %7s  ", row->delta, mark_of(row), format_p(row->p, buf));
 	if (o->diff.by == MD_BY_MODULE) {
-		md_stats_put_text(group->path);
+		md_cli_put_text(group->path);
 		putchar('\n');
 		return;
 	}
 	if (row->function)
-		md_stats_put_text(row->function);
+		md_cli_put_text(row->function);
 	else
 		printf("(no function known)");
 	if (row->function && o->diff.by == MD_BY_BLOCK)
@@ -255,7 +255,7 @@ static void print_row(const struct options *o, const struct md_diff_row *row)
 	if (row->code)
 		printf(row->code == MD_DIFF_ADDED ? " (added)" : " (gone)");
 	printf(bracket ? "  [" : "  ");
-	md_stats_put_text(basename(group->path));
+	md_cli_put_text(basename(group->path));
 	printf(bracket ? "]\n" : "\n");
 }
 
@@ -265,15 +265,15 @@ static void put_side(const struct options *o, int side, const char *name)
 	char from[32], to[32];
 
 	printf("%s: %" PRIu64 " samples in ", name, o->diff.sides[side].total);
-	md_stats_put_text(o->paths[side]);
+	md_cli_put_text(o->paths[side]);
 	if (p->first_day > 0)
 		printf(", from %.10s",
-		       md_stats_format_time(
+		       md_cli_format_time(
 			       p->first_day * MP_SECONDS_PER_DAY + MP_SECONDS_PER_DAY / 2, from));
 	if (p->last_day < INT64_MAX)
 		printf(", until %.10s",
-		       md_stats_format_time(
-			       p->last_day * MP_SECONDS_PER_DAY + MP_SECONDS_PER_DAY / 2, to));
+		       md_cli_format_time(p->last_day * MP_SECONDS_PER_DAY + MP_SECONDS_PER_DAY / 2,
+					  to));
 	putchar('\n');
 }
 
@@ -347,7 +347,7 @@ static json_t *row_json(const struct options *o, const struct md_diff_row *row)
 static int print_json(const struct options *o)
 {
 	static const char *const bys[] = {"", "module", "function", "block"};
-	json_t *root = md_stats_json_new("diff"), *rows = json_array();
+	json_t *root = md_cli_json_new("diff"), *rows = json_array();
 	long nr = 0;
 
 	for (size_t i = 0; i < o->diff.nr_rows; i++) {
@@ -362,29 +362,29 @@ static int print_json(const struct options *o)
 	json_object_set_new(root, "nr_compared", json_integer((json_int_t)o->diff.nr_rows));
 	json_object_set(root, "notes", o->notes);
 	json_object_set_new(root, "rows", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 /* ---- run ----------------------------------------------------------------------------------- */
 
 static int load(struct options *o, int side)
 {
-	struct md_stats stats = *o->stats;
+	struct md_cli cli = *o->cli;
 	struct mp_store *store;
 	struct mp_err err = {0};
 	char text[300];
 	int r;
 
 	if (o->dbs[side])
-		stats.db = o->dbs[side];
-	r = md_stats_open(&stats, MP_STORE_READ, &store);
+		cli.db = o->dbs[side];
+	r = md_cli_open(&cli, MP_STORE_READ, &store);
 	if (r)
 		return r;
-	strcpy(o->paths[side], stats.path);
+	strcpy(o->paths[side], cli.path);
 	r = md_diff_load(&o->diff.sides[side], store, &o->periods[side], &err);
 	mp_store_close(store);
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	if (o->diff.sides[side].left_out) {
 		snprintf(text, sizeof(text),
 			 "%s side: %" PRIu64 " samples of days that are kept together with days "
@@ -393,8 +393,8 @@ static int load(struct options *o, int side)
 		note(o, text);
 	}
 	if (!o->diff.sides[side].total) {
-		md_stats_note("%s: no sample is stored%s", stats.path,
-			      o->has_period[side] ? " of that period" : "");
+		md_cli_note("%s: no sample is stored%s", cli.path,
+			    o->has_period[side] ? " of that period" : "");
 		return MP_EXIT_NO_PROFILE;
 	}
 	return 0;
@@ -422,29 +422,29 @@ static int compare(struct options *o)
 	int r = md_diff_compare(&o->diff, &err);
 
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	if (!o->diff.nr_rows) {
-		md_stats_note("no sample of such a module%s on either side",
-			      o->diff.function ? " or function" : "");
+		md_cli_note("no sample of such a module%s on either side",
+			    o->diff.function ? " or function" : "");
 		return MP_EXIT_NO_PROFILE;
 	}
 	note_builds(o);
 	sort_by = o->sort;
 	qsort(o->diff.rows, o->diff.nr_rows, sizeof(*o->diff.rows), compare_rows);
-	if (o->stats->json)
+	if (o->cli->json)
 		return print_json(o);
 	print_text(o);
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
-int md_stats_diff(struct md_stats *stats, int argc, char **argv)
+int md_stats_diff(struct md_cli *cli, int argc, char **argv)
 {
-	struct options o = {.stats = stats,
+	struct options o = {.cli = cli,
 			    .diff = {.by = MD_BY_FUNCTION, .note = note},
 			    .periods = {MD_PERIOD_ALL, MD_PERIOD_ALL}};
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &o, stats);
+	md_cli_parse(&usage, argc, argv, &o, cli);
 	o.notes = json_array();
 	o.diff.ctx = &o;
 	o.diff.binaries = o.binaries;

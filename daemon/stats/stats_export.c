@@ -23,8 +23,9 @@
 #define MP_OPTIONS struct export
 
 static const struct md_export_format *const formats[] = {
-	&md_export_folded,  &md_export_fdata, &md_export_callgrind, &md_export_pprof,
-	&md_export_autofdo, &md_export_order, &md_export_json,	    &md_export_speedscope,
+	&md_export_folded, &md_export_fdata,	   &md_export_callgrind,
+	&md_export_pprof,  &md_export_llvm_sample, &md_export_gcc_afdo,
+	&md_export_order,  &md_export_json,	   &md_export_speedscope,
 };
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -35,7 +36,7 @@ static const char *const branches[] = {"auto", "none", "seen", "inferred", NULL}
 
 struct export
 {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_stats_filter filter;
 	const struct md_export_format *format;
 	bool calls; /* calling contexts instead of modules */
@@ -65,8 +66,8 @@ static void set_order(const struct mp_option *o, void *options, char *arg, struc
 static const struct mp_option options[] = {
 	MP_SET("format", 0, set_format, "FORMAT",
 	       "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; "
-	       "pprof: for go tool pprof; speedscope: who called; json: everything; for one module only, fdata: for "
-	       "llvm-bolt; autofdo: for create_llvm_prof --profiler=text; order: of functions, for a "
+	       "pprof: for go tool pprof; speedscope: who called; json: everything; llvm-sample: for clang "
+	       "-fprofile-sample-use; gcc-afdo: for gcc 12 -fauto-profile; for one module only, fdata: for llvm-bolt; order: of functions, for a "
 	       "linker"),
 	MD_OPTIONS_FILTER,
 	MP_VALUE(TIME, "since", 's', out.since_s, "WHEN", MD_HELP_SINCE),
@@ -85,11 +86,11 @@ static void check(void *options, struct argp_state *state)
 {
 	struct export *e = options;
 
-	if (!e->format && e->stats->json)
+	if (!e->format && e->cli->json)
 		e->format = &md_export_json;
 	if (!e->format)
 		argp_error(state, "give a --format");
-	if (e->stats->json && e->format != &md_export_json)
+	if (e->cli->json && e->format != &md_export_json)
 		argp_error(state, "--json is --format=json, not %s", e->format->name);
 	if (e->calls && !e->format->calls)
 		argp_error(state, "--calls does not go with --format=%s", e->format->name);
@@ -99,7 +100,7 @@ static void check(void *options, struct argp_state *state)
 static const struct mp_usage usage = {.options = options,
 				      .doc = "Write samples for other tools, to standard output.",
 				      .check = check,
-				      .shared = &md_stats_fleet_argp};
+				      .shared = &md_cli_fleet_argp};
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
@@ -166,7 +167,7 @@ static int export_code(struct export *e, struct mp_store *store, struct md_expor
 			return mp_err_is_failure(r) ? r : -ENOENT;
 		}
 		if (m->module->kind == MP_MODULE_FILE)
-			md_stats_note("%s: its functions are not known", why.msg);
+			md_cli_note("%s: its functions are not known", why.msg);
 		m->why = why.msg;
 		return e->format->module(&e->out, m, err);
 	}
@@ -251,13 +252,18 @@ static int find_period(struct mp_store *store, struct export *e, struct mp_err *
 static void say_what_is_missing(const struct export *e)
 {
 	if (e->out.nr_skipped)
-		md_stats_note("%" PRIu64 " samples in no function are left out", e->out.nr_skipped);
+		md_cli_note("%" PRIu64 " samples in no function are left out", e->out.nr_skipped);
 	if (e->out.nr_unnamed)
-		md_stats_note("%" PRIu64 " functions have no name that the format can hold",
-			      e->out.nr_unnamed);
+		md_cli_note("%" PRIu64 " functions have no name that the format can hold",
+			    e->out.nr_unnamed);
 	if (e->out.nr_shared_names)
-		md_stats_note("%" PRIu64 " functions share a name: linkers move all of that name",
-			      e->out.nr_shared_names);
+		md_cli_note("%" PRIu64 " functions share a name: linkers move all of that name",
+			    e->out.nr_shared_names);
+	if (e->out.nr_lineless)
+		md_cli_note("%" PRIu64
+			    " functions that ran are left out: no debug information says "
+			    "where their source begins",
+			    e->out.nr_lineless);
 }
 
 static int run(struct export *e, struct mp_store *store)
@@ -273,17 +279,17 @@ static int run(struct export *e, struct mp_store *store)
 		r = nr_left < 0 ? (int)nr_left : find_period(store, e, &err);
 	}
 	if (r) {
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	} else if (!nr_left) {
-		md_stats_note("%s: no such sample", e->stats->path);
+		md_cli_note("%s: no such sample", e->cli->path);
 		r = MP_EXIT_NO_PROFILE;
 	} else if ((e->format->needs & MD_EXPORT_ONE) && nr_left > 1) {
-		r = md_stats_fail("%s takes one module, but there are %ld: use --binary=FILE",
-				  e->format->name, nr_left);
+		r = md_cli_fail("%s takes one module, but there are %ld: use --binary=FILE",
+				e->format->name, nr_left);
 	} else {
-		md_stats_note_period(store, e->out.since_s);
+		md_cli_note_period(store, e->out.since_s);
 		r = export_modules(e, store, modules, nr, &err);
-		r = r ? md_stats_fail("%s", err.msg) : md_stats_finish(MP_EXIT_DONE);
+		r = r ? md_cli_fail("%s", err.msg) : md_cli_finish(MP_EXIT_DONE);
 		if (!r)
 			say_what_is_missing(e);
 	}
@@ -309,14 +315,13 @@ static int run_calls(struct export *e, struct mp_store *store)
 
 	json_decref(notes);
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	if (!calls.nr_programs) {
-		md_stats_note("%s: no sample of such a program has a calling context",
-			      e->stats->path);
+		md_cli_note("%s: no sample of such a program has a calling context", e->cli->path);
 		md_calls_fini(&calls);
 		return MP_EXIT_NO_PROFILE;
 	}
-	md_stats_note_period(store, e->out.since_s);
+	md_cli_note_period(store, e->out.since_s);
 	/* Files that cannot be read were named above. */
 	if (e->format->wants_graph) {
 		r = md_call_graph_read(store, &e->filter, e->out.since_s, say_nothing, NULL, &graph,
@@ -327,31 +332,31 @@ static int run_calls(struct export *e, struct mp_store *store)
 		r = e->format->calls(&e->out, &calls, &err);
 	md_call_graph_fini(&graph);
 	md_calls_fini(&calls);
-	return r ? md_stats_fail("%s", err.msg) : md_stats_finish(MP_EXIT_DONE);
+	return r ? md_cli_fail("%s", err.msg) : md_cli_finish(MP_EXIT_DONE);
 }
 
-int md_stats_export(struct md_stats *stats, int argc, char **argv)
+int md_stats_export(struct md_cli *cli, int argc, char **argv)
 {
 	struct export e = {
-		.stats = stats,
+		.cli = cli,
 		.out = {.out = stdout, .now_s = time(NULL), .order = MP_ORDER_PH},
 	};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &e, stats);
-	stats->fleet_module = e.filter.binary ? e.filter.binary : e.filter.build_id;
+	md_cli_parse(&usage, argc, argv, &e, cli);
+	cli->fleet_module = e.filter.binary ? e.filter.binary : e.filter.build_id;
 	if ((e.format->needs & MD_EXPORT_BINARY) && isatty(STDOUT_FILENO))
-		return md_stats_fail("%s is binary: redirect standard output to a file",
-				     e.format->name),
+		return md_cli_fail("%s is binary: redirect standard output to a file",
+				   e.format->name),
 		       MP_EXIT_USAGE;
-	r = md_stats_open(stats, MP_STORE_READ, &store);
+	r = md_cli_open(cli, MP_STORE_READ, &store);
 	if (r)
 		return r;
 	/* A program that reads the format wants the names as they are. */
 	mp_stdio_raw(!isatty(STDOUT_FILENO) && strcmp(e.format->name, "json") != 0);
-	r = mp_store_begin(store, &err) ? md_stats_fail("%s", err.msg)
+	r = mp_store_begin(store, &err) ? md_cli_fail("%s", err.msg)
 	    : e.calls			? run_calls(&e, store)
 					: run(&e, store);
 	mp_store_close(store);

@@ -20,7 +20,7 @@
 #define MP_OPTIONS struct flame
 
 struct flame {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_stats_filter filter;
 	const char *output;
 	bool calls; /* calling contexts */
@@ -49,7 +49,7 @@ static const struct mp_option options[] = {
 static const struct mp_usage usage = {
 	.options = options,
 	.doc = "Draw where the time goes: modules, functions and basic blocks, each as wide as its share.",
-	.shared = &md_stats_fleet_argp};
+	.shared = &md_cli_fleet_argp};
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
@@ -79,7 +79,7 @@ static int add_module(struct flame *f, struct mp_store *store, const struct mp_m
 	}
 	if (!known) {
 		if (module->kind == MP_MODULE_FILE) {
-			md_stats_note("%s: its functions are not known", why.msg);
+			md_cli_note("%s: its functions are not known", why.msg);
 			json_array_append_new(f->notes, mp_json_string(why.msg));
 		}
 	}
@@ -162,14 +162,14 @@ static json_t *node_json(const struct md_flame *node, uint64_t all)
 
 static int print_json(const struct flame *f)
 {
-	json_t *root = md_stats_json_new("flame");
+	json_t *root = md_cli_json_new("flame");
 
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)f->total));
 	json_object_set_new(root, "period_start_s", json_integer(f->start_s));
 	json_object_set(root, "notes", f->notes);
 	/* Relative to all samples of the period, as in "query". */
 	json_object_set_new(root, "tree", node_json(&f->root, f->total));
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 /* Copies the tree: the picture merges small boxes, but its list of functions does not. */
@@ -193,7 +193,7 @@ static int draw(const struct flame *f)
 	struct md_flame shown = {0};
 	struct md_flame_picture picture = {
 		.root = &shown, .full = &f->root, .nr_samples = f->total, .what = ""};
-	const char *inputs[] = {f->stats->path, f->filter.binary, NULL};
+	const char *inputs[] = {f->cli->path, f->filter.binary, NULL};
 	struct mp_outfile out;
 	struct mp_err err = {0};
 	int r = copy_tree(&f->root, &shown);
@@ -207,7 +207,7 @@ static int draw(const struct flame *f)
 	if (!r && (mp_outfile_check(f->output, inputs, &err) ||
 		   mp_outfile_open(f->output, md_interrupt_unlinks, &out, &err))) {
 		md_flame_fini(&shown);
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	}
 	if (!r) {
 		r = 0;
@@ -220,20 +220,20 @@ static int draw(const struct flame *f)
 	}
 	md_flame_fini(&shown);
 	if (r)
-		return md_stats_fail("out of memory");
-	return mp_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MP_EXIT_DONE;
+		return md_cli_fail("out of memory");
+	return mp_outfile_commit(&out, &err) ? md_cli_fail("%s", err.msg) : MP_EXIT_DONE;
 }
 
-int md_stats_flame(struct md_stats *stats, int argc, char **argv)
+int md_stats_flame(struct md_cli *cli, int argc, char **argv)
 {
-	struct flame f = {.stats = stats};
+	struct flame f = {.cli = cli};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &f, stats);
-	stats->fleet_module = f.filter.binary ? f.filter.binary : f.filter.build_id;
-	r = md_stats_open(stats, MP_STORE_READ, &store);
+	md_cli_parse(&usage, argc, argv, &f, cli);
+	cli->fleet_module = f.filter.binary ? f.filter.binary : f.filter.build_id;
+	r = md_cli_open(cli, MP_STORE_READ, &store);
 	if (r)
 		return r;
 	f.notes = json_array();
@@ -245,17 +245,17 @@ int md_stats_flame(struct md_stats *stats, int argc, char **argv)
 	if (!r)
 		r = f.calls ? read_calls(&f, store, &err) : read_all(&f, store, &err);
 	if (r) {
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	} else if (!f.root.samples) {
-		md_stats_note(f.calls ? "%s: no such sample with a calling context is stored%s"
-				      : "%s: no such sample is stored%s",
-			      stats->path, f.since_s ? " since then" : "");
+		md_cli_note(f.calls ? "%s: no such sample with a calling context is stored%s"
+				    : "%s: no such sample is stored%s",
+			    cli->path, f.since_s ? " since then" : "");
 		r = MP_EXIT_NO_PROFILE;
 	} else {
-		md_stats_note_period(store, f.since_s);
-		if (f.output || !stats->json)
+		md_cli_note_period(store, f.since_s);
+		if (f.output || !cli->json)
 			r = draw(&f);
-		if (!r && stats->json)
+		if (!r && cli->json)
 			r = print_json(&f);
 	}
 	md_flame_fini(&f.root);

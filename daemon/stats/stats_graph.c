@@ -18,7 +18,7 @@
 #define MP_OPTIONS struct calls
 
 struct calls {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_stats_filter filter;
 	int64_t since_s;
 	long limit;	      /* 0: all */
@@ -45,7 +45,7 @@ static const struct mp_usage usage = {
 	.options = options,
 	.doc = "Show the call graph of programs: which call site called which function how often, as "
 	       "estimated from samples with stacks.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 /* ---- one edge -------------------------------------------------------------------------------- */
 
@@ -112,10 +112,10 @@ static void put_function(const struct md_graph_module *m, uint32_t f)
 	const char *name = md_code_function_name(&m->code.cfg->funcs[f], buf);
 
 	brief = md_name_brief(name);
-	md_stats_put_text(brief ? brief : name);
+	md_cli_put_text(brief ? brief : name);
 	free(brief);
 	printf("  [");
-	md_stats_put_text(basename(m->module->path));
+	md_cli_put_text(basename(m->module->path));
 	putchar(']');
 }
 
@@ -249,15 +249,15 @@ static int print_graph(struct calls *c)
 	json_t *root = NULL, *rows = NULL;
 
 	if (!order)
-		return md_stats_fail("out of memory");
+		return md_cli_fail("out of memory");
 	for (uint32_t i = 0; i < nr; i++) {
 		order[i] = i;
 		c->total += edges[i].weight;
 	}
 	if (nr)
 		qsort_r(order, nr, sizeof(*order), compare_edges, edges);
-	if (c->stats->json) {
-		root = md_stats_json_new("calls");
+	if (c->cli->json) {
+		root = md_cli_json_new("calls");
 		rows = json_array();
 	} else {
 		print_clock(&c->graph);
@@ -267,7 +267,7 @@ static int print_graph(struct calls *c)
 	print_rows(c, order, nr, rows);
 	free(order);
 	if (!root)
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "total_samples", json_integer((json_int_t)c->graph.nr_samples));
 	json_object_set_new(root, "clock", json_string(c->graph.nr_called ? "calls" : "time"));
 	json_object_set_new(root, "sampled_calls", json_integer((json_int_t)c->graph.nr_called));
@@ -277,7 +277,7 @@ static int print_graph(struct calls *c)
 	json_object_set_new(root, "unknown_new", json_integer((json_int_t)c->graph.nr_unknown));
 	json_object_set(root, "notes", c->notes);
 	json_object_set_new(root, "rows", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 /* A module that is no program is a library: then the graph is that of all programs. */
@@ -304,25 +304,24 @@ static bool has_library(const struct calls *c)
 	return false;
 }
 
-int md_stats_call_graph(struct md_stats *stats, int argc, char **argv)
+int md_stats_call_graph(struct md_cli *cli, int argc, char **argv)
 {
-	struct calls c = {.stats = stats, .percent_limit = -1};
+	struct calls c = {.cli = cli, .percent_limit = -1};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int status;
 
-	md_stats_parse(&usage, argc, argv, &c, stats);
-	status = md_stats_open(stats, MP_STORE_READ, &store);
+	md_cli_parse(&usage, argc, argv, &c, cli);
+	status = md_cli_open(cli, MP_STORE_READ, &store);
 	if (status)
 		return status;
 	c.notes = json_array();
 	if (read_graph(&c, store, &err)) {
-		status = md_stats_fail("%s", err.msg);
+		status = md_cli_fail("%s", err.msg);
 	} else if (!c.graph.nr_programs || (c.of_library && !has_library(&c))) {
-		md_stats_note(
-			"%s: no sample of such a program has a calling context: see morphd(8), "
-			"--stacks",
-			stats->path);
+		md_cli_note("%s: no sample of such a program has a calling context: see morphd(8), "
+			    "--stacks",
+			    cli->path);
 		status = MP_EXIT_NO_PROFILE;
 	} else {
 		status = print_graph(&c);

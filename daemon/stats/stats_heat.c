@@ -23,7 +23,7 @@
 #define MP_OPTIONS struct heat
 
 struct heat {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	const char *binary, *after_path, *output;
 	char *original; /* the binary from which the optimised version was made */
 	bool html;
@@ -72,7 +72,7 @@ static const struct mp_usage usage = {
 	.lacking = "no program given",
 	.doc = "Draw which cache lines and pages of a program's code run, and how much.\v"
 	       "With --after, also where the optimised version has the same code.",
-	.shared = &md_stats_fleet_argp};
+	.shared = &md_cli_fleet_argp};
 
 /* ---- read ---------------------------------------------------------------------------------- */
 
@@ -182,7 +182,7 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 
 	if (r == -ENOENT)
 		return mp_err_set(err, ENODATA, "%s: no sample of this build in %s", h->binary,
-				  h->stats->path);
+				  h->cli->path);
 	if (!r)
 		r = mp_store_read_ip_counts(store, module.key, h->since_s, &h->ips, &h->nr_ips,
 					    err);
@@ -193,7 +193,7 @@ static int read_profile(struct heat *h, struct mp_store *store, struct mp_err *e
 	free(module.path);
 	if (!r && !h->nr_ips)
 		r = mp_err_set(err, ENODATA, "%s: no sample of this build in %s%s", h->binary,
-			       h->stats->path, h->since_s ? " since then" : "");
+			       h->cli->path, h->since_s ? " since then" : "");
 	if (!r)
 		r = mp_cfg_build(h->elf, NULL, &h->cfg, err);
 	if (!r)
@@ -308,7 +308,7 @@ static json_t *funcs_json(const struct heat *h)
 
 static int print_json(const struct heat *h)
 {
-	json_t *root = md_stats_json_new("heat");
+	json_t *root = md_cli_json_new("heat");
 	char id[80];
 
 	json_object_set_new(root, "module", mp_json_string(h->binary));
@@ -328,12 +328,12 @@ static int print_json(const struct heat *h)
 								  : 1));
 	}
 	json_object_set_new(root, "functions", funcs_json(h));
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 static int draw(const struct heat *h)
 {
-	const char *inputs[] = {h->stats->path, h->binary, h->after_path, NULL};
+	const char *inputs[] = {h->cli->path, h->binary, h->after_path, NULL};
 	struct mp_outfile out;
 	struct mp_err err = {0};
 	int r = mp_outfile_check(h->output, inputs, &err);
@@ -341,14 +341,14 @@ static int draw(const struct heat *h)
 	if (!r)
 		r = mp_outfile_open(h->output, md_interrupt_unlinks, &out, &err);
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	r = h->html ? md_heat_draw_html(&h->picture, out.file)
 		    : md_heat_draw_svg(&h->picture, out.file);
 	if (r) {
 		mp_outfile_abandon(&out);
-		return md_stats_fail("out of memory");
+		return md_cli_fail("out of memory");
 	}
-	return mp_outfile_commit(&out, &err) ? md_stats_fail("%s", err.msg) : MP_EXIT_DONE;
+	return mp_outfile_commit(&out, &err) ? md_cli_fail("%s", err.msg) : MP_EXIT_DONE;
 }
 
 static int write_all(struct heat *h)
@@ -360,9 +360,9 @@ static int write_all(struct heat *h)
 	h->picture.func_samples = h->func_samples;
 	h->picture.before = &h->before;
 	h->picture.after = h->map ? &h->after : NULL;
-	if (h->output || !h->stats->json)
+	if (h->output || !h->cli->json)
 		r = draw(h);
-	return !r && h->stats->json ? print_json(h) : r;
+	return !r && h->cli->json ? print_json(h) : r;
 }
 
 static void fini(struct heat *h)
@@ -380,16 +380,16 @@ static void fini(struct heat *h)
 	free(h->original);
 }
 
-int md_stats_heat(struct md_stats *stats, int argc, char **argv)
+int md_stats_heat(struct md_cli *cli, int argc, char **argv)
 {
-	struct heat h = {.stats = stats};
+	struct heat h = {.cli = cli};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &h, stats);
-	stats->fleet_module = h.binary;
-	r = md_stats_open(stats, MP_STORE_READ, &store);
+	md_cli_parse(&usage, argc, argv, &h, cli);
+	cli->fleet_module = h.binary;
+	r = md_cli_open(cli, MP_STORE_READ, &store);
 	if (r)
 		return r;
 	/* One transaction, because the daemon may be writing. */
@@ -397,10 +397,10 @@ int md_stats_heat(struct md_stats *stats, int argc, char **argv)
 	if (!r)
 		r = read_all(&h, store, &err);
 	if (r) {
-		md_stats_fail("%s", err.msg);
+		md_cli_fail("%s", err.msg);
 		r = r == -ENODATA ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
 	} else {
-		md_stats_note_period(store, h.since_s);
+		md_cli_note_period(store, h.since_s);
 		r = write_all(&h);
 	}
 	mp_store_close(store);

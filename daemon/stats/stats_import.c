@@ -43,7 +43,7 @@ static const char *const format_names[] = {"",
 					   NULL};
 
 struct options {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	enum format format;
 	const char *event;
 	const char *binary;
@@ -121,7 +121,7 @@ static const struct mp_usage usage = {
 	       "--show-task-events --show-lost-events | morph-stats import -; with the field brstack "
 	       "the branch stacks, too\n"
 	       "ways:       lines ADDRESS TAKEN FELL of conditional branches; give --binary=FILE",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 /*
  * fdata begins with "1 main 53 1 main 38 0 1999" or "4 main 53 4 table 8 17". No other format
@@ -344,7 +344,7 @@ static void print_ways(const struct md_import_ways *ways)
 		printf("%" PRIu64 " unattributed: no conditional branch there\n", ways->unfit);
 }
 
-static int report(struct md_stats *stats, const struct md_import *import)
+static int report(struct md_cli *cli, const struct md_import *import)
 {
 	const struct mp_ledger *l = &import->ledger;
 	const struct md_import_transfers *t = &import->transfers;
@@ -357,7 +357,7 @@ static int report(struct md_stats *stats, const struct md_import *import)
 		nr_either += import->modules[i].nr || import->modules[i].nr_edges ||
 			     import->modules[i].nr_ways;
 	}
-	if (!stats->json) {
+	if (!cli->json) {
 		if (import->nr_counted_funcs)
 			print_counters(import);
 		if (t->seen || t->nr_skipped)
@@ -368,7 +368,7 @@ static int report(struct md_stats *stats, const struct md_import *import)
 			printf("%" PRIu64 " lines not understood, and skipped\n",
 			       import->nr_unread_lines);
 		if (!l->emitted)
-			return md_stats_finish(MP_EXIT_DONE);
+			return md_cli_finish(MP_EXIT_DONE);
 		printf("%" PRIu64 " of %" PRIu64 " counted, in %zu modules\n", l->attributed,
 		       l->emitted, nr);
 		for (int i = 0; i < MP_NR_UNATTR; i++)
@@ -378,9 +378,9 @@ static int report(struct md_stats *stats, const struct md_import *import)
 		for (int i = 0; i < MP_NR_LOST; i++)
 			if (l->lost[i])
 				printf("%" PRIu64 " lost: %s\n", l->lost[i], mp_lost_name(i));
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	}
-	root = md_stats_json_new("import");
+	root = md_cli_json_new("import");
 	unattributed = json_object();
 	for (int i = 0; i < MP_NR_UNATTR; i++)
 		json_object_set_new(unattributed, mp_unattributed_name(i),
@@ -398,7 +398,7 @@ static int report(struct md_stats *stats, const struct md_import *import)
 				      "counted", (json_int_t)import->ways.counted, "unfit",
 				      (json_int_t)import->ways.unfit));
 	json_object_set_new(root, "counters", counters_json(import));
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 /* Return: when the data was collected: the time when the file was written, if known. */
@@ -412,7 +412,7 @@ static int64_t time_of(FILE *file, int64_t now_s)
 	return now_s;
 }
 
-static int import_into(struct md_stats *stats, struct md_import *import, int64_t when_s)
+static int import_into(struct md_cli *cli, struct md_import *import, int64_t when_s)
 {
 	struct mp_store *store;
 	struct mp_err err = {0};
@@ -421,7 +421,7 @@ static int import_into(struct md_stats *stats, struct md_import *import, int64_t
 
 	mp_progress_say("storing");
 	md_interrupt_hold(&before);
-	r = md_stats_open(stats, MP_STORE_WRITE, &store);
+	r = md_cli_open(cli, MP_STORE_WRITE, &store);
 	if (r) {
 		md_interrupt_release(&before);
 		return r;
@@ -432,25 +432,25 @@ static int import_into(struct md_stats *stats, struct md_import *import, int64_t
 	mp_store_close(store);
 	md_interrupt_release(&before);
 	mp_progress_stop();
-	return r ? md_stats_fail("%s", err.msg) : report(stats, import);
+	return r ? md_cli_fail("%s", err.msg) : report(cli, import);
 }
 
 /* Opens the existing database for its list of outputs. Return: NULL: there is none. */
-static struct mp_store *open_list(const struct md_stats *stats)
+static struct mp_store *open_list(const struct md_cli *cli)
 {
 	struct mp_store *store = NULL;
 	char path[PATH_MAX];
 
-	if (stats->db)
-		snprintf(path, sizeof(path), "%s", stats->db);
+	if (cli->db)
+		snprintf(path, sizeof(path), "%s", cli->db);
 	else if (mp_store_default_path(path, sizeof(path), false, NULL))
 		return NULL;
 	return mp_store_open(path, MP_STORE_READ, &store, NULL) ? NULL : store;
 }
 
-int md_stats_import(struct md_stats *stats, int argc, char **argv)
+int md_stats_import(struct md_cli *cli, int argc, char **argv)
 {
-	struct options o = {.stats = stats};
+	struct options o = {.cli = cli};
 	struct md_lines lines = {0};
 	struct md_import *import;
 	struct mp_err err = {0};
@@ -458,20 +458,19 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 	bool from_stdin;
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &o, stats);
+	md_cli_parse(&usage, argc, argv, &o, cli);
 	from_stdin = !strcmp(o.files[0], "-");
 	lines.name = from_stdin ? "standard input" : o.files[0];
 	lines.file = stdin;
 	if (!from_stdin && mp_infile_stream(o.files[0], &lines.file, &err)) {
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 		goto out;
 	}
 	if (is_perf_data(lines.file)) {
-		r = md_stats_fail(
-			"%s: is perf's own format; import the text that perf prints of it: "
-			"perf script -G -F comm,pid,tid,time,event,ip,sym,dso "
-			"--show-mmap-events --show-task-events --show-lost-events",
-			lines.name);
+		r = md_cli_fail("%s: is perf's own format; import the text that perf prints of it: "
+				"perf script -G -F comm,pid,tid,time,event,ip,sym,dso "
+				"--show-mmap-events --show-task-events --show-lost-events",
+				lines.name);
 		goto out_file;
 	}
 	when_s = time_of(lines.file, time(NULL));
@@ -479,21 +478,21 @@ int md_stats_import(struct md_stats *stats, int argc, char **argv)
 	mp_progress_say("reading %s", lines.name);
 	import = md_import_new();
 	if (import)
-		import->list = open_list(stats);
+		import->list = open_list(cli);
 	r = import ? read_file(import, &o, &lines, &err)
 		   : mp_err_set(&err, ENOMEM, "out of memory");
 	if (import)
 		mp_store_close(import->list);
 	if (r)
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	else if (!import->ledger.emitted && !import->transfers.seen && import->nr_counted_funcs)
-		r = md_stats_fail("%s: nothing was counted: none of the %u functions with counters "
-				  "ran",
-				  lines.name, import->nr_counted_funcs);
+		r = md_cli_fail("%s: nothing was counted: none of the %u functions with counters "
+				"ran",
+				lines.name, import->nr_counted_funcs);
 	else if (!import->ledger.emitted && !import->transfers.seen && !import->ways.seen)
-		r = md_stats_fail("%s: holds no sample", lines.name);
+		r = md_cli_fail("%s: holds no sample", lines.name);
 	else
-		r = import_into(stats, import, when_s);
+		r = import_into(cli, import, when_s);
 	md_import_free(import);
 	free(lines.line);
 out_file:

@@ -26,11 +26,11 @@ struct input {
 	struct mp_store *store;
 	dev_t dev;
 	ino_t ino;
-	struct mp_merge_stats stats;
+	struct mp_merge_stats cli;
 };
 
 struct merge {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	const char *out;
 	struct input *inputs;
 	size_t nr;
@@ -63,7 +63,7 @@ static void check(void *options, struct argp_state *state)
 
 	if (!m->nr)
 		argp_error(state, "give OUT-DB and at least one database to add to it");
-	if (m->stats->db)
+	if (m->cli->db)
 		argp_error(state, "merge takes its databases as arguments, not with --db");
 }
 
@@ -73,7 +73,7 @@ static const struct mp_usage usage = {
 	.word = take_word,
 	.check = check,
 	.doc = "Add databases up into OUT-DB, which is created if it does not exist.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 
@@ -96,18 +96,18 @@ static int open_inputs(struct merge *m)
 		if (!r)
 			r = mp_store_check(in->store, &err);
 		if (r) {
-			md_stats_fail("%s", err.msg);
+			md_cli_fail("%s", err.msg);
 			return r == -ENOENT ? MP_EXIT_NO_PROFILE : MP_EXIT_FAILED;
 		}
 		if (stat(in->path, &st))
-			return md_stats_fail("%s: %s", in->path, strerror(errno));
+			return md_cli_fail("%s: %s", in->path, strerror(errno));
 		in->dev = st.st_dev;
 		in->ino = st.st_ino;
 		if (exists && st.st_dev == out.st_dev && st.st_ino == out.st_ino)
-			return md_stats_fail("%s: is OUT-DB itself", in->path);
+			return md_cli_fail("%s: is OUT-DB itself", in->path);
 		for (size_t k = 0; k < i && !m->again; k++)
 			if (m->inputs[k].dev == in->dev && m->inputs[k].ino == in->ino)
-				return md_stats_fail("%s: is given twice", in->path);
+				return md_cli_fail("%s: is given twice", in->path);
 	}
 	return 0;
 }
@@ -122,7 +122,7 @@ static int add_all(struct merge *m, struct mp_store *out, struct mp_err *err)
 		return r;
 	for (size_t i = 0; i < m->nr && !r; i++) {
 		mp_progress_say("adding %s (%zu of %zu)", m->inputs[i].path, i + 1, m->nr);
-		r = mp_store_merge(out, m->inputs[i].store, m->again, &m->inputs[i].stats, err);
+		r = mp_store_merge(out, m->inputs[i].store, m->again, &m->inputs[i].cli, err);
 	}
 	mp_progress_say("checking the result");
 	if (!r)
@@ -144,8 +144,8 @@ static int merge_into(struct merge *m, const char *path)
 		mp_store_close(out);
 	}
 	if (r == -EEXIST)
-		return md_stats_fail("%s; --again adds it once more", err.msg);
-	return r ? md_stats_fail("%s", err.msg) : 0;
+		return md_cli_fail("%s; --again adds it once more", err.msg);
+	return r ? md_cli_fail("%s", err.msg) : 0;
 }
 
 /* Adds to an existing database, completely or not at all, even if a signal comes. */
@@ -179,7 +179,7 @@ static int publish(const char *temporary, const char *path)
 
 	snprintf(name, sizeof(name), "%s-wal", temporary);
 	if (!access(name, F_OK))
-		return md_stats_fail("%s: could not be completed", temporary);
+		return md_cli_fail("%s: could not be completed", temporary);
 	r = renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE);
 	if (r && (errno == EINVAL || errno == ENOSYS)) {
 		r = link(temporary, path);
@@ -187,7 +187,7 @@ static int publish(const char *temporary, const char *path)
 			unlink(temporary);
 	}
 	if (r)
-		return md_stats_fail("%s: %s", path, strerror(errno));
+		return md_cli_fail("%s: %s", path, strerror(errno));
 	snprintf(name, sizeof(name), "%s", path);
 	dir = dirname(name);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -208,16 +208,16 @@ static int make_new(struct merge *m)
 
 	umask(mask);
 	if (mp_directory_check(m->out, &err))
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", m->out) >= (int)sizeof(temporary))
-		return md_stats_fail("the path of the database is too long");
+		return md_cli_fail("the path of the database is too long");
 	md_interrupt_hold(&before);
 	fd = mkstemp(temporary);
 	if (fd >= 0)
 		md_interrupt_unlinks(temporary);
 	md_interrupt_release(&before);
 	if (fd < 0)
-		return md_stats_fail("%s: %s", m->out, strerror(errno));
+		return md_cli_fail("%s: %s", m->out, strerror(errno));
 	fchmod(fd, 0644 & ~mask);
 	close(fd);
 	r = merge_into(m, temporary);
@@ -231,23 +231,23 @@ static int make_new(struct merge *m)
 
 /* ---- report -------------------------------------------------------------------------------- */
 
-static json_t *stats_json(const struct mp_merge_stats *stats)
+static json_t *stats_json(const struct mp_merge_stats *cli)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "samples", (json_int_t)stats->nr_samples,
-			 "transfers", (json_int_t)stats->nr_transfers, "ways",
-			 (json_int_t)stats->nr_ways, "nr_modules", (json_int_t)stats->nr_modules,
-			 "nr_sessions", (json_int_t)stats->nr_sessions);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "samples", (json_int_t)cli->nr_samples,
+			 "transfers", (json_int_t)cli->nr_transfers, "ways",
+			 (json_int_t)cli->nr_ways, "nr_modules", (json_int_t)cli->nr_modules,
+			 "nr_sessions", (json_int_t)cli->nr_sessions);
 }
 
 static int report(const struct merge *m)
 {
 	json_t *root, *inputs;
 
-	if (!m->stats->json) {
+	if (!m->cli->json) {
 		for (size_t i = 0; i < m->nr; i++) {
-			const struct mp_merge_stats *s = &m->inputs[i].stats;
+			const struct mp_merge_stats *s = &m->inputs[i].cli;
 
-			md_stats_put_text(m->inputs[i].path);
+			md_cli_put_text(m->inputs[i].path);
 			printf(": %" PRIu64 " samples", s->nr_samples);
 			if (s->nr_transfers)
 				printf(" and %" PRIu64 " transfers", s->nr_transfers);
@@ -256,28 +256,28 @@ static int report(const struct merge *m)
 			printf(" of %zu modules in %zu sessions added\n", s->nr_modules,
 			       s->nr_sessions);
 		}
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	}
-	root = md_stats_json_new("merge");
+	root = md_cli_json_new("merge");
 	inputs = json_array();
 	for (size_t i = 0; i < m->nr; i++) {
-		json_t *input = stats_json(&m->inputs[i].stats);
+		json_t *input = stats_json(&m->inputs[i].cli);
 
 		json_object_set_new(input, "path", mp_json_string(m->inputs[i].path));
 		json_array_append_new(inputs, input);
 	}
 	json_object_set_new(root, "output", mp_json_string(m->out));
 	json_object_set_new(root, "inputs", inputs);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
-int md_stats_merge(struct md_stats *stats, int argc, char **argv)
+int md_stats_merge(struct md_cli *cli, int argc, char **argv)
 {
-	struct merge m = {.stats = stats};
+	struct merge m = {.cli = cli};
 	struct stat st;
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &m, stats);
+	md_cli_parse(&usage, argc, argv, &m, cli);
 	mp_progress_start("morph-stats", true);
 	r = open_inputs(&m);
 	if (!r && stat(m.out, &st) && errno == ENOENT)

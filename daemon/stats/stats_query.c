@@ -19,7 +19,7 @@
 #define MP_OPTIONS struct query
 
 struct query {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_stats_filter filter;
 	const char *function;
 	const char *callers_of, *callees_of; /* a function; NULL: not asked for */
@@ -92,13 +92,13 @@ static const struct mp_usage usage = {
 	.doc = "Say which modules, functions, basic blocks or paths got the samples.\v"
 	       "Without a module: modules. With one: its functions. With a function: its blocks.",
 	.check = check,
-	.shared = &md_stats_fleet_argp};
+	.shared = &md_cli_fleet_argp};
 
 /* ---- find ---------------------------------------------------------------------------------- */
 
 static void note(struct query *q, const char *what)
 {
-	md_stats_note("%s: its addresses are shown instead", what);
+	md_cli_note("%s: its addresses are shown instead", what);
 	json_array_append_new(q->notes, mp_json_string(what));
 }
 
@@ -225,7 +225,7 @@ static int add_copy_rows(struct query *q, struct mp_store *store, const struct m
 
 		if (!output || !original)
 			r = mp_err_set(err, EBADMSG, "%s: damaged: an output without an original",
-				       q->stats->path);
+				       q->cli->path);
 		else if ((md_stats_filter_matches(&q->filter, output) ||
 			  md_stats_filter_matches(&q->filter, original)) &&
 			 (!q->filter.binary || mp_id_equal(id, &original->id)))
@@ -299,7 +299,7 @@ static void print_path(const struct md_row *row)
 
 	printf("%7" PRIu32 "  ", row->nr_path - from_outside);
 	if (row->function)
-		md_stats_put_text(row->function);
+		md_cli_put_text(row->function);
 	else
 		printf("(no function)");
 	printf(":%s", from_outside ? " entered" : "");
@@ -313,9 +313,9 @@ static void print_row(const struct query *q, const struct md_row *row)
 
 	printf("%6.2f%% %12" PRIu64 " ", percent_of(q, row), row->samples);
 	if (q->by == MD_BY_MODULE) {
-		printf("%12s  %-40s  ", md_stats_format_size(row->size, buf),
+		printf("%12s  %-40s  ", md_cli_format_size(row->size, buf),
 		       md_stats_format_id(&row->module->id, (char[80]){0}));
-		md_stats_put_text(row->module->path);
+		md_cli_put_text(row->module->path);
 		putchar('\n');
 		return;
 	}
@@ -335,7 +335,7 @@ static void print_row(const struct query *q, const struct md_row *row)
 	if (row->path) {
 		print_path(row);
 	} else if (row->function) {
-		md_stats_put_text(row->function);
+		md_cli_put_text(row->function);
 		if (q->by == MD_BY_BLOCK || q->by == MD_BY_COPY)
 			printf("%s0x%" PRIx64, (int64_t)row->offset < 0 ? "-" : "+",
 			       (int64_t)row->offset < 0 ? -row->offset : row->offset);
@@ -344,7 +344,7 @@ static void print_row(const struct query *q, const struct md_row *row)
 	}
 	/* The kernel's name already has brackets. */
 	printf(row->module->path[0] == '[' ? "  " : "  [");
-	md_stats_put_text(basename(row->module->path));
+	md_cli_put_text(basename(row->module->path));
 	printf(row->module->path[0] == '[' ? "\n" : "]\n");
 }
 
@@ -406,8 +406,8 @@ static int print(const struct query *q, int64_t start_s)
 	json_t *root = NULL, *rows = NULL;
 	long nr = 0;
 
-	if (q->stats->json) {
-		root = md_stats_json_new("query");
+	if (q->cli->json) {
+		root = md_cli_json_new("query");
 		rows = json_array();
 	} else {
 		print_header(q);
@@ -425,7 +425,7 @@ static int print(const struct query *q, int64_t start_s)
 			print_row(q, row);
 	}
 	if (!rows)
-		return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_finish(MP_EXIT_DONE);
 	json_object_set_new(root, "by", json_string(bys[q->by]));
 	json_object_set_new(root, "percent_of",
 			    json_string(q->by == MD_BY_PATH ? "all paths" : "all samples"));
@@ -433,22 +433,22 @@ static int print(const struct query *q, int64_t start_s)
 	json_object_set_new(root, "period_start_s", json_integer(start_s));
 	json_object_set(root, "notes", q->notes);
 	json_object_set_new(root, "rows", rows);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 static int say_nothing_found(const struct query *q)
 {
 	if (!q->total)
-		md_stats_note("%s: no sample is stored%s", q->stats->path,
-			      q->since_s ? " since then" : "");
+		md_cli_note("%s: no sample is stored%s", q->cli->path,
+			    q->since_s ? " since then" : "");
 	else if (q->by == MD_BY_COPY)
-		md_stats_note("%s: no sample of such an output", q->stats->path);
+		md_cli_note("%s: no sample of such an output", q->cli->path);
 	else if (!q->nr_matching)
-		md_stats_note("%s: no sample of such a module", q->stats->path);
+		md_cli_note("%s: no sample of such a module", q->cli->path);
 	else if (q->by == MD_BY_PATH)
-		md_stats_note("%s: no sample there has a path", q->stats->path);
+		md_cli_note("%s: no sample there has a path", q->cli->path);
 	else
-		md_stats_note("%s: no sample of such a function", q->stats->path);
+		md_cli_note("%s: no sample of such a function", q->cli->path);
 	return MP_EXIT_NO_PROFILE;
 }
 
@@ -466,20 +466,20 @@ static int query_calls(struct query *q, struct mp_store *store, int64_t start_s)
 		.percent_limit = q->percent_limit,
 	};
 
-	return md_stats_calls(q->stats, store, &calls);
+	return md_stats_calls(q->cli, store, &calls);
 }
 
-int md_stats_query(struct md_stats *stats, int argc, char **argv)
+int md_stats_query(struct md_cli *cli, int argc, char **argv)
 {
-	struct query q = {.stats = stats, .percent_limit = -1};
+	struct query q = {.cli = cli, .percent_limit = -1};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int64_t start_s = 0;
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &q, stats);
-	stats->fleet_module = q.filter.binary ? q.filter.binary : q.filter.build_id;
-	r = md_stats_open(stats, MP_STORE_READ, &store);
+	md_cli_parse(&usage, argc, argv, &q, cli);
+	cli->fleet_module = q.filter.binary ? q.filter.binary : q.filter.build_id;
+	r = md_cli_open(cli, MP_STORE_READ, &store);
 	if (r)
 		return r;
 	q.notes = json_array();
@@ -490,13 +490,13 @@ int md_stats_query(struct md_stats *stats, int argc, char **argv)
 	if (!r && q.by != MD_BY_CONTEXT)
 		r = find_rows(&q, store, &err);
 	if (r) {
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	} else if (q.by == MD_BY_CONTEXT) {
 		r = query_calls(&q, store, start_s);
 	} else if (!q.rows.nr) {
 		r = say_nothing_found(&q);
 	} else {
-		md_stats_note_period(store, q.since_s);
+		md_cli_note_period(store, q.since_s);
 		r = print(&q, start_s);
 	}
 	md_rows_free(&q.rows);

@@ -26,7 +26,7 @@ struct row {
 };
 
 struct remember {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	struct md_stats_filter filter;
 	uint64_t min_samples;
 	struct mp_module *modules;
@@ -58,7 +58,7 @@ static const struct mp_usage usage = {
 	.options = options,
 	.doc = "Keep fingerprints of the modules' files, so that their samples also serve later builds.",
 	.check = check,
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 static bool wanted(const struct remember *r, const struct mp_module *module)
 {
@@ -151,14 +151,14 @@ static int report(const struct remember *r)
 
 	for (size_t i = 0; i < r->nr; i++)
 		any |= r->rows[i].nr_bytes > 0;
-	if (r->stats->json) {
-		json_t *root = md_stats_json_new("remember"), *rows = json_array();
+	if (r->cli->json) {
+		json_t *root = md_cli_json_new("remember"), *rows = json_array();
 		int status;
 
 		for (size_t i = 0; i < r->nr; i++)
 			json_array_append_new(rows, row_json(&r->rows[i]));
 		json_object_set_new(root, "modules", rows);
-		status = md_stats_json_print(root);
+		status = md_cli_json_print(root);
 		return status ? status : any ? MP_EXIT_DONE : MP_EXIT_NO_PROFILE;
 	}
 	if (any)
@@ -170,38 +170,38 @@ static int report(const struct remember *r)
 			continue;
 		printf("%10zu  %9" PRIu32 "  %9" PRIu32 "  ", row->nr_bytes, row->nr_funcs,
 		       row->nr_blocks);
-		md_stats_put_text(row->module->path);
+		md_cli_put_text(row->module->path);
 		putchar('\n');
 	}
 	for (size_t i = 0; i < r->nr; i++)
 		if (!r->rows[i].nr_bytes)
-			md_stats_note("%s", r->rows[i].why);
-	return md_stats_finish(any ? MP_EXIT_DONE : MP_EXIT_NO_PROFILE);
+			md_cli_note("%s", r->rows[i].why);
+	return md_cli_finish(any ? MP_EXIT_DONE : MP_EXIT_NO_PROFILE);
 }
 
-int md_stats_remember(struct md_stats *stats, int argc, char **argv)
+int md_stats_remember(struct md_cli *cli, int argc, char **argv)
 {
-	struct remember r = {.stats = stats, .min_samples = MP_MIN_SAMPLES};
+	struct remember r = {.cli = cli, .min_samples = MP_MIN_SAMPLES};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int status, ret;
 
-	md_stats_parse(&usage, argc, argv, &r, stats);
+	md_cli_parse(&usage, argc, argv, &r, cli);
 	/* Do not create a database: open it for reading first. */
-	status = md_stats_open(stats, MP_STORE_READ, &store);
+	status = md_cli_open(cli, MP_STORE_READ, &store);
 	if (status)
 		return status;
 	mp_store_close(store);
-	status = md_stats_open(stats, MP_STORE_WRITE, &store);
+	status = md_cli_open(cli, MP_STORE_WRITE, &store);
 	if (status)
 		return status;
 	mp_progress_start("morph-stats", true);
 	ret = remember_all(&r, store, &err);
 	mp_progress_stop();
 	if (ret)
-		status = md_stats_fail("%s", err.msg);
+		status = md_cli_fail("%s", err.msg);
 	else if (!r.nr)
-		status = (md_stats_note("no module has so many samples"), MP_EXIT_NO_PROFILE);
+		status = (md_cli_note("no module has so many samples"), MP_EXIT_NO_PROFILE);
 	else
 		status = report(&r);
 	mp_store_close(store);

@@ -14,7 +14,7 @@
 #define MP_OPTIONS struct status
 
 struct status {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	bool check;
 	/* results */
 	uint64_t size_bytes;
@@ -33,7 +33,7 @@ static const struct mp_option options[] = {
 
 static const struct mp_usage usage = {.options = options,
 				      .doc = "Say what was collected, how, and what became of it.",
-				      .shared = &md_stats_common_argp};
+				      .shared = &md_cli_common_argp};
 
 static int load(struct status *status, struct mp_store *store, struct mp_err *err)
 {
@@ -109,12 +109,12 @@ static int print_text(const struct status *status)
 	char size[32], first[32], last[32];
 
 	printf("Database: ");
-	md_stats_put_text(status->stats->path);
-	printf(", %s%s\n", md_stats_format_size(status->size_bytes, size),
+	md_cli_put_text(status->cli->path);
+	printf(", %s%s\n", md_cli_format_size(status->size_bytes, size),
 	       status->check ? ", checked and sound" : "");
 	printf("Modules:  %zu\n", status->nr_modules);
-	printf("Period:   %s to %s\n", md_stats_format_time(status->first_s, first),
-	       md_stats_format_time(status->last_s, last));
+	printf("Period:   %s to %s\n", md_cli_format_time(status->first_s, first),
+	       md_cli_format_time(status->last_s, last));
 	printf("Samples:\n");
 	print_ledger(&status->total);
 	if (status->nr_transfers)
@@ -125,12 +125,12 @@ static int print_text(const struct status *status)
 	for (size_t i = 0; i < status->nr_sessions; i++) {
 		const struct mp_session *s = &status->sessions[i];
 
-		printf("  %s to %s  ", md_stats_format_time(s->start_s, first),
-		       md_stats_format_time(s->last_s, last));
-		md_stats_put_text(s->collector);
+		printf("  %s to %s  ", md_cli_format_time(s->start_s, first),
+		       md_cli_format_time(s->last_s, last));
+		md_cli_put_text(s->collector);
 		if (s->event[0]) {
 			printf(", ");
-			md_stats_put_text(s->event);
+			md_cli_put_text(s->event);
 		}
 		if (s->rate_hz)
 			printf(" at %" PRIu32 " Hz", s->rate_hz);
@@ -138,11 +138,11 @@ static int print_text(const struct status *status)
 		       s->ledger.attributed);
 		if (s->why[0]) {
 			printf("    why this collector: ");
-			md_stats_put_text(s->why);
+			md_cli_put_text(s->why);
 			putchar('\n');
 		}
 	}
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static json_t *ledger_json(const struct mp_ledger *l)
 
 static int print_json(const struct status *status)
 {
-	json_t *root = md_stats_json_new("status"), *sessions = json_array();
+	json_t *root = md_cli_json_new("status"), *sessions = json_array();
 
 	for (size_t i = 0; i < status->nr_sessions; i++) {
 		const struct mp_session *s = &status->sessions[i];
@@ -185,7 +185,7 @@ static int print_json(const struct status *status)
 							  ledger_json(&s->ledger)));
 	}
 	json_object_set_new(root, "database",
-			    json_pack("{s:o, s:I}", "path", mp_json_string(status->stats->path),
+			    json_pack("{s:o, s:I}", "path", mp_json_string(status->cli->path),
 				      "size_bytes", (json_int_t)status->size_bytes));
 	json_object_set_new(root, "checked", json_boolean(status->check));
 	json_object_set_new(root, "nr_modules", json_integer((json_int_t)status->nr_modules));
@@ -195,27 +195,27 @@ static int print_json(const struct status *status)
 	json_object_set_new(root, "nr_transfers", json_integer((json_int_t)status->nr_transfers));
 	json_object_set_new(root, "nr_ways", json_integer((json_int_t)status->nr_ways));
 	json_object_set_new(root, "sessions", sessions);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
-int md_stats_status(struct md_stats *stats, int argc, char **argv)
+int md_stats_status(struct md_cli *cli, int argc, char **argv)
 {
-	struct status status = {.stats = stats};
+	struct status status = {.cli = cli};
 	struct mp_store *store;
 	struct mp_err err = {0};
 	int r;
 
-	md_stats_parse(&usage, argc, argv, &status, stats);
-	r = md_stats_open(stats, MP_STORE_READ, &store);
+	md_cli_parse(&usage, argc, argv, &status, cli);
+	r = md_cli_open(cli, MP_STORE_READ, &store);
 	if (r)
 		return r;
 	if (load(&status, store, &err)) {
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	} else {
 		add_up(&status);
-		r = stats->json ? print_json(&status) : print_text(&status);
+		r = cli->json ? print_json(&status) : print_text(&status);
 		if (!r && !status.total.attributed && !status.nr_transfers) {
-			md_stats_note("%s: no sample is stored yet", stats->path);
+			md_cli_note("%s: no sample is stored yet", cli->path);
 			r = MP_EXIT_NO_PROFILE;
 		}
 	}

@@ -17,7 +17,7 @@
 #define MP_OPTIONS struct trials
 
 struct trials {
-	struct md_stats *stats;
+	struct md_cli *cli;
 	const char *binary;
 };
 
@@ -29,7 +29,7 @@ static const struct mp_usage usage = {
 	.options = options,
 	.doc = "Show which versions of files morph-optimize refine and train audited, "
 	       "and what came of each.",
-	.shared = &md_stats_common_argp};
+	.shared = &md_cli_common_argp};
 
 static json_t *row_json(const struct mp_trial *trial)
 {
@@ -49,13 +49,13 @@ static void print_row(const struct mp_trial *trial)
 {
 	char id[80], when[32];
 
-	printf("%-19s  %.12s  ", md_stats_format_time(trial->when_s, when),
+	printf("%-19s  %.12s  ", md_cli_format_time(trial->when_s, when),
 	       md_stats_format_id(&trial->original, id));
 	printf("%-10s %5" PRIu32 " %9.4f  ", trial->verdict, trial->nr_runs, trial->ratio);
-	md_stats_put_text(trial->adjustments[0] ? trial->adjustments : "(none)");
+	md_cli_put_text(trial->adjustments[0] ? trial->adjustments : "(none)");
 	if (trial->functions[0]) {
 		printf("  [");
-		md_stats_put_text(trial->functions);
+		md_cli_put_text(trial->functions);
 		putchar(']');
 	}
 	putchar('\n');
@@ -63,24 +63,24 @@ static void print_row(const struct mp_trial *trial)
 
 static int report(const struct trials *t, const struct mp_trial *trials, size_t nr)
 {
-	if (t->stats->json) {
-		json_t *root = md_stats_json_new("trials"), *rows = json_array();
+	if (t->cli->json) {
+		json_t *root = md_cli_json_new("trials"), *rows = json_array();
 
 		for (size_t i = 0; i < nr; i++)
 			json_array_append_new(rows, row_json(&trials[i]));
 		json_object_set_new(root, "rows", rows);
-		return md_stats_json_print(root);
+		return md_cli_json_print(root);
 	}
 	for (size_t i = 0; i < nr; i++) {
 		if (!i || strcmp(trials[i].machine, trials[i - 1].machine)) {
 			printf("%sOn ", i ? "\n" : "");
-			md_stats_put_text(trials[i].machine);
+			md_cli_put_text(trials[i].machine);
 			printf("\n%-19s  %-12s  %-10s %5s %9s  %s\n", "When", "Build-id", "Verdict",
 			       "Runs", "As fast", "Adjustments  [Functions]");
 		}
 		print_row(&trials[i]);
 	}
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 static int read_id(const char *path, struct mp_id *id, struct mp_err *err)
@@ -95,9 +95,9 @@ static int read_id(const char *path, struct mp_id *id, struct mp_err *err)
 	return 0;
 }
 
-int md_stats_trials(struct md_stats *stats, int argc, char **argv)
+int md_stats_trials(struct md_cli *cli, int argc, char **argv)
 {
-	struct trials t = {.stats = stats};
+	struct trials t = {.cli = cli};
 	struct mp_trial *trials = NULL;
 	struct mp_store *store;
 	struct mp_err err = {0};
@@ -105,18 +105,18 @@ int md_stats_trials(struct md_stats *stats, int argc, char **argv)
 	size_t nr = 0;
 	int r, status;
 
-	md_stats_parse(&usage, argc, argv, &t, stats);
-	status = md_stats_open(stats, MP_STORE_READ, &store);
+	md_cli_parse(&usage, argc, argv, &t, cli);
+	status = md_cli_open(cli, MP_STORE_READ, &store);
 	if (status)
 		return status;
 	r = t.binary ? read_id(t.binary, &id, &err) : 0;
 	if (!r)
 		r = mp_store_list_trials(store, t.binary ? &id : NULL, NULL, &trials, &nr, &err);
 	if (r)
-		status = md_stats_fail("%s", err.msg);
+		status = md_cli_fail("%s", err.msg);
 	else if (!nr)
-		status = (md_stats_note("%s: nothing was tried%s", stats->path,
-					t.binary ? " with this file" : ""),
+		status = (md_cli_note("%s: nothing was tried%s", cli->path,
+				      t.binary ? " with this file" : ""),
 			  MP_EXIT_NO_PROFILE);
 	else
 		status = report(&t, trials, nr);

@@ -28,6 +28,8 @@
 
 static volatile sig_atomic_t stopped;
 static int lock_fd = -1;
+static void (*each_second)(void *arg);
+static void *each_second_arg;
 
 void md_child_share_lock(int fd)
 {
@@ -54,14 +56,21 @@ bool md_child_is_stopped(void)
 	return stopped;
 }
 
-void md_child_be_idle(void)
+void md_child_each_second(void (*look)(void *arg), void *arg)
 {
-	struct sched_param none = {0};
+	each_second = look;
+	each_second_arg = arg;
+}
 
-	/* If the machine forbids one of these calls, the child works without it. */
-	(void)!nice(19);
-	sched_setscheduler(0, SCHED_IDLE, &none);
-	syscall(SYS_ioprio_set, IOPRIO_THIS, 0, IOPRIO_IDLE);
+static void look_around(void)
+{
+	void (*look)(void *arg) = each_second;
+
+	if (!look)
+		return;
+	each_second = NULL;
+	look(each_second_arg);
+	each_second = look;
 }
 
 /* ---- the child ----------------------------------------------------------------------------- */
@@ -78,6 +87,19 @@ static void put_fd(const char *path, int flags, int to)
 
 	if (fd < 0 || dup2(fd, to) < 0)
 		_exit(125);
+}
+
+/* If the machine forbids one of these calls, the child works without it. */
+static void be(enum md_child_priority priority)
+{
+	struct sched_param none = {0};
+
+	if (priority == MD_CHILD_PROMPT)
+		return;
+	syscall(SYS_ioprio_set, IOPRIO_THIS, 0, IOPRIO_IDLE);
+	(void)!nice(priority == MD_CHILD_NICE ? 10 : 19);
+	if (priority == MD_CHILD_IDLE)
+		sched_setscheduler(0, SCHED_IDLE, &none);
 }
 
 static void become(const char *user)
@@ -99,13 +121,15 @@ static void become(const char *user)
 	setenv("LOGNAME", user, 1);
 }
 
-static void run_child(const struct md_child *child, pid_t parent)
+static void run_child(const struct md_child *child, pid_t parent, int messages)
 {
 	sigset_t none;
 
 	setsid();
+	be(child->priority);
 	put_fd("/dev/null", O_RDONLY, STDIN_FILENO);
-	put_fd(child->messages, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+	if (dup2(messages, STDERR_FILENO) < 0)
+		_exit(125);
 	put_fd(child->out ? child->out : "/dev/null",
 	       O_WRONLY | (child->out ? O_CREAT | O_TRUNC : 0), STDOUT_FILENO);
 	if (child->user)
@@ -117,9 +141,6 @@ static void run_child(const struct md_child *child, pid_t parent)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (getppid() != parent)
 		_exit(125);
-	if (child->file_max &&
-	    setrlimit(RLIMIT_FSIZE, &(struct rlimit){child->file_max, child->file_max}))
-		fail("setrlimit");
 	if (chdir(child->directory ? child->directory : "/"))
 		fail(child->directory ? child->directory : "/");
 	sigemptyset(&none);
@@ -130,24 +151,65 @@ static void run_child(const struct md_child *child, pid_t parent)
 
 /* ---- waiting ------------------------------------------------------------------------------- */
 
-/* Waits until the process can be collected, or @ms are over. */
-static bool has_ended(int pidfd, int ms)
-{
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+/* A child while it runs. */
+struct running {
+	const struct md_child *child;
+	pid_t pid;
+	int pidfd, messages; /* a pipe from its standard error; -1: it is closed */
+	struct md_child_result *result;
+};
 
-	return poll(&p, 1, ms) > 0;
+/*
+ * Reads what the child wrote to standard error: the beginning is kept, the rest dropped, so that a child that prints
+ * endlessly fills no disk.
+ */
+static void read_messages(struct running *r)
+{
+	size_t kept = strlen(r->result->reason), room = sizeof(r->result->reason) - 1 - kept;
+	char bytes[65536];
+	ssize_t nr = read(r->messages, bytes, sizeof(bytes));
+
+	if (nr > 0) {
+		room = (size_t)nr < room ? (size_t)nr : room;
+		memcpy(r->result->reason + kept, bytes, room);
+		r->result->reason[kept + room] = 0;
+	} else if (!nr || errno != EAGAIN) {
+		close(r->messages);
+		r->messages = -1;
+	}
 }
 
-static void stop_child(pid_t pid, int pidfd)
+/* Waits until the process can be collected, or @ms are over. */
+static bool has_ended(struct running *r, int ms)
+{
+	double until = mp_now_s() + ms / 1e3;
+	int left = ms;
+
+	do {
+		struct pollfd p[] = {{.fd = r->pidfd, .events = POLLIN},
+				     {.fd = r->messages, .events = POLLIN}};
+
+		if (poll(p, 2, left) < 0)
+			return false;
+		if (p[1].revents)
+			read_messages(r);
+		if (p[0].revents)
+			return true;
+		left = (int)((until - mp_now_s()) * 1e3);
+	} while (left > 0);
+	return false;
+}
+
+static void stop_child(struct running *r)
 {
 	double until = mp_now_s() + GRACE_S;
 
-	kill(pid, SIGTERM);
-	while (!has_ended(pidfd, 200) && mp_now_s() < until)
+	kill(r->pid, SIGTERM);
+	while (!has_ended(r, 200) && mp_now_s() < until)
 		;
 	/* All processes of the child's session that have not left its process group. */
-	kill(-pid, SIGKILL);
-	kill(pid, SIGKILL);
+	kill(-r->pid, SIGKILL);
+	kill(r->pid, SIGKILL);
 }
 
 /* @looked_s: when @child->look was called last. Return: @why was set; false: the child goes on. */
@@ -156,7 +218,7 @@ static bool must_stop(const struct md_child *child, struct md_idle_watch *watch,
 {
 	bool look = child->look && mp_now_s() - *looked_s >= MD_CHILD_LOOK_S, stop = true;
 
-	if (stopped)
+	if (stopped && !child->must_run)
 		*why = MD_CHILD_STOPPED;
 	else if (child->limit_s > 0 && mp_now_s() - start_s > child->limit_s)
 		*why = MD_CHILD_LATE;
@@ -171,9 +233,9 @@ static bool must_stop(const struct md_child *child, struct md_idle_watch *watch,
 	return stop;
 }
 
-static void wait_child(const struct md_child *child, pid_t pid, int pidfd,
-		       struct md_child_result *result)
+static void wait_child(struct running *r)
 {
+	struct md_child_result *result = r->result;
 	enum md_child_end why = MD_CHILD_EXITED;
 	struct md_idle_watch watch;
 	double start_s = mp_now_s(), looked_s = start_s;
@@ -181,15 +243,17 @@ static void wait_child(const struct md_child *child, pid_t pid, int pidfd,
 	bool ended = false;
 	int status = 0;
 
-	md_idle_watch_begin(&watch, pid);
+	md_idle_watch_begin(&watch, r->pid);
 	while (!ended) {
-		ended = has_ended(pidfd, LOOK_MS);
-		if (!ended && must_stop(child, &watch, start_s, &looked_s, &why)) {
-			stop_child(pid, pidfd);
+		ended = has_ended(r, LOOK_MS);
+		if (!ended)
+			look_around();
+		if (!ended && must_stop(r->child, &watch, start_s, &looked_s, &why)) {
+			stop_child(r);
 			break;
 		}
 	}
-	while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
+	while (wait4(r->pid, &status, 0, &usage) < 0 && errno == EINTR)
 		;
 	result->cpu_s = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
 			(double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
@@ -199,41 +263,46 @@ static void wait_child(const struct md_child *child, pid_t pid, int pidfd,
 	result->status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
 }
 
-/* Reads the first message, which says what went wrong. */
-static void read_reason(const char *path, struct md_child_result *result)
+/* Only the first message says what went wrong. */
+static void cut_reason(char *reason)
 {
-	FILE *f = fopen(path, "re");
 	char *colon;
 
-	result->reason[0] = 0;
-	if (!f)
-		return;
-	if (!fgets(result->reason, sizeof(result->reason), f))
-		result->reason[0] = 0;
-	fclose(f);
-	result->reason[strcspn(result->reason, "\n")] = 0;
-	colon = strstr(result->reason, ": ");
-	if (colon && !strncmp(result->reason, "morph", 5))
-		memmove(result->reason, colon + 2, strlen(colon + 2) + 1);
+	reason[strcspn(reason, "\n")] = 0;
+	colon = strstr(reason, ": ");
+	if (colon && !strncmp(reason, "morph", 5))
+		memmove(reason, colon + 2, strlen(colon + 2) + 1);
 }
 
 int md_child_run(const struct md_child *child, struct md_child_result *result, struct mp_err *err)
 {
-	pid_t parent = getpid(), pid;
-	int pidfd;
+	struct running r = {.child = child, .result = result};
+	pid_t parent = getpid();
+	int ends[2], ret = 0;
 
 	*result = (struct md_child_result){.end = MD_CHILD_STOPPED};
-	if (stopped)
+	if (stopped && !child->must_run)
 		return 0;
-	pid = fork();
-	if (pid < 0)
-		return mp_err_set(err, errno, "fork: %s", strerror(errno));
-	if (!pid)
-		run_child(child, parent);
-	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	wait_child(child, pid, pidfd, result);
-	if (pidfd >= 0)
-		close(pidfd);
-	read_reason(child->messages, result);
-	return 0;
+	if (pipe2(ends, O_CLOEXEC))
+		return mp_err_set(err, errno, "pipe: %s", strerror(errno));
+	r.pid = fork();
+	if (!r.pid)
+		run_child(child, parent, ends[1]);
+	close(ends[1]);
+	r.messages = ends[0];
+	if (r.pid < 0) {
+		ret = mp_err_set(err, errno, "fork: %s", strerror(errno));
+	} else {
+		fcntl(r.messages, F_SETFL, O_NONBLOCK);
+		r.pidfd = (int)syscall(SYS_pidfd_open, r.pid, 0);
+		wait_child(&r);
+		if (r.messages >= 0)
+			read_messages(&r);
+		if (r.pidfd >= 0)
+			close(r.pidfd);
+		cut_reason(result->reason);
+	}
+	if (r.messages >= 0)
+		close(r.messages);
+	return ret;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * child - runs one program of Morph, without a shell, at idle priority, in a session of its own; ends
- * it when the machine is wanted, when this process must stop, or when its time is over. If
- * this process dies, the child is told, too. Called by the worker's steps.
+ * child - runs one program of Morph, without a shell, at a low priority, in a session of its own; ends
+ * it when the machine is wanted, when this process must stop, or when its time is over. Of what it writes to standard
+ * error, the first line is kept. If this process dies, the child is told, too. Called by the worker's steps.
  */
 #ifndef MD_CHILD_H
 #define MD_CHILD_H
@@ -17,14 +17,20 @@
 
 #define MD_CHILD_LOOK_S 10
 
+enum md_child_priority {
+	MD_CHILD_IDLE,	/* only what nobody else wants: CPU and disk */
+	MD_CHILD_NICE,	/* little of a busy machine */
+	MD_CHILD_PROMPT /* as this process */
+};
+
 struct md_child {
 	char *const *argv;
-	const char *user;		/* whose rights it gets; NULL: this process's */
-	const char *directory;		/* NULL: / */
-	const char *out;		/* file for standard output; NULL: none */
-	const char *messages;		/* file for standard error */
-	double limit_s;			/* 0: none */
-	uint64_t file_max;		/* most bytes of a file that it writes; 0: no limit */
+	const char *user;      /* whose rights it gets; NULL: this process's */
+	const char *directory; /* NULL: / */
+	const char *out;       /* file for standard output; NULL: none */
+	double limit_s;	       /* 0: none */
+	bool must_run;	       /* even if this process was told to stop */
+	enum md_child_priority priority;
 	const struct md_policy *policy; /* is the machine wanted? NULL: nobody asks */
 	/* Called every MD_CHILD_LOOK_S seconds; true ends the child. NULL: none. */
 	bool (*look)(void *arg);
@@ -59,7 +65,10 @@ void md_child_share_lock(int fd);
 /* SIGTERM, SIGINT and SIGHUP stop the work from now on. */
 void md_child_catch_signals(void);
 bool md_child_is_stopped(void);
-/* This process, and what it starts, gets only what nobody else wants: CPU and disk. */
-void md_child_be_idle(void);
+/*
+ * md_child_each_second - calls @look(@arg) each second while a child is waited for. @look may run children itself; it is
+ * not called meanwhile. NULL: nobody looks.
+ */
+void md_child_each_second(void (*look)(void *arg), void *arg);
 
 #endif

@@ -20,16 +20,6 @@
 
 /* ---- parsers ------------------------------------------------------------------------------ */
 
-int md_idle_parse_pressure(const char *text, double *share)
-{
-	double percent;
-
-	if (sscanf(text, "some avg10=%lf", &percent) != 1 || !(percent >= 0 && percent <= 100))
-		return -EINVAL;
-	*share = percent / 100;
-	return 0;
-}
-
 int md_idle_parse_load(const char *text, double *load)
 {
 	double value;
@@ -118,12 +108,6 @@ bool md_idle_check(const struct md_policy *policy, char *why, size_t size)
 
 	if (!policy->on_battery && md_idle_on_battery("/sys/class/power_supply")) {
 		snprintf(why, size, "the machine runs on its battery");
-		return false;
-	}
-	if (read_text("/proc/pressure/cpu", text, sizeof(text)) &&
-	    !md_idle_parse_pressure(text, &value) && value > policy->max_pressure) {
-		snprintf(why, size, "tasks wait for a CPU in %.0f %% of the time (pressure)",
-			 100 * value);
 		return false;
 	}
 	if (read_text("/proc/loadavg", text, sizeof(text)) && !md_idle_parse_load(text, &value) &&

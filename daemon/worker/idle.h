@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * idle - does somebody want the machine? Reads pressure (PSI), load, power supply and the CPU time
+ * idle - does somebody want the machine? Reads the load, the power supply and the CPU time
  * that others use. Called by the worker before a step, and each second while one runs.
  */
 #ifndef MD_IDLE_H
@@ -13,8 +13,6 @@
 
 #include "daemon/policy/policy.h"
 
-/* The share of time in which some task waited for a CPU, of /proc/pressure/cpu. Return: 0, -EINVAL. */
-int md_idle_parse_pressure(const char *text, double *share);
 /* The load of the last minute, of /proc/loadavg. Return: 0, -EINVAL. */
 int md_idle_parse_load(const char *text, double *load);
 /* Ticks that all CPUs were at work, of /proc/stat. Return: 0, -EINVAL. */

@@ -12,20 +12,28 @@
 #include <unistd.h>
 
 #include "daemon/worker/idle.h"
+#include "daemon/worker/live.h"
 #include "daemon/worker/old_backups.h"
 #include "daemon/worker/queue.h"
 #include "daemon/worker/worker.h"
 #include "libprof/base/child.h"
+#include "libprof/base/clock.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/exit_status.h"
 #include "libprof/cli/options.h"
 #include "libprof/cli/program.h"
+
+/* Between two looks at all jobs while some are live, in seconds: as the timer of the service. */
+#define LOOK_S 30
+/* A second has so many parts for a version that counts. */
+#define PARTS 5
 
 #define MP_OPTIONS struct options
 
 struct options {
 	const char *config, *db, *state_dir, *backup_dir;
 	bool check, now;
+	double pace;
 	struct mp_words programs;
 	char config_buf[PATH_MAX], db_buf[PATH_MAX], state_buf[PATH_MAX], backup_buf[PATH_MAX];
 };
@@ -38,7 +46,8 @@ static const struct mp_option option_table[] = {
 		 "Where originals are kept, as in morph-optimize"),
 	MP_FLAG("check", check, "Check the policy and exit"),
 	MP_FLAG("now", now, "Do not ask whether the machine is idle, nor for the day's budget"),
-	MP_OPTIONS_END};
+	/* For tests: versions take turns so much faster. */
+	MP_NUMBER("lab-pace", 0, pace, 0.001, 1, "FACTOR", NULL), MP_OPTIONS_END};
 
 static void check(void *options, struct argp_state *state)
 {
@@ -86,7 +95,7 @@ static bool may_go_on(struct md_worker *w, struct mp_err *err)
 		snprintf(w->why, sizeof(w->why), "%.200s", err->msg);
 		return false;
 	}
-	if ((double)spent.cpu_ms >= 1000 * w->policy->cpu_s) {
+	if ((double)spent.cpu_ms >= 1000 * md_policy_day_s(w->policy)) {
 		snprintf(w->why, sizeof(w->why), "the CPU time of today is used up");
 		return false;
 	}
@@ -94,7 +103,8 @@ static bool may_go_on(struct md_worker *w, struct mp_err *err)
 		snprintf(w->why, sizeof(w->why), "what may be written today is written");
 		return false;
 	}
-	return md_idle_check(w->policy, w->why, sizeof(w->why));
+	/* If the policy permits counting, the worker does not wait for an idle machine: its budget limits it. */
+	return w->policy->counting || md_idle_check(w->policy, w->why, sizeof(w->why));
 }
 
 static void say_step(const struct mp_job *job)
@@ -111,9 +121,8 @@ static bool is_cheap(const struct mp_job *job)
 {
 	if (job->state == MP_JOB_KEPT && job->not_before_s <= time(NULL))
 		return false;
-	return mp_job_state_ends(job->state) || job->state == MP_JOB_ADOPTED ||
-	       job->state == MP_JOB_UNDOING || job->state == MP_JOB_AUDITING ||
-	       job->state == MP_JOB_WANTED;
+	return mp_job_state_ends(job->state) || job->state == MP_JOB_WANTED ||
+	       mp_job_state_in_place(job->state);
 }
 
 /* Takes steps of @job until nothing is to be done. Return: 0, -EINTR: stop, -errno. */
@@ -144,15 +153,13 @@ static bool is_chosen(const struct options *o, const struct mp_job *job)
 static int put_in_order(struct md_worker *w, const struct options *o, struct mp_job *jobs,
 			size_t nr, struct mp_err *err)
 {
-	char morph[PATH_MAX];
 	json_t *order;
 	size_t nr_ready;
 	int ret = md_queue_sort(w->store, w->policy, NULL, jobs, nr, &nr_ready, err);
 
-	if (ret || nr_ready < 2 || o->programs.nr == 1 || mp_child_find("morph", morph, NULL) ||
-	    !may_go_on(w, err))
+	if (ret || nr_ready < 2 || o->programs.nr == 1 || !w->morph[0] || !may_go_on(w, err))
 		return ret;
-	ret = md_queue_estimate(w, morph, &order, err);
+	ret = md_queue_estimate(w, w->morph, &order, err);
 	if (!ret && order)
 		ret = md_queue_sort(w->store, w->policy, order, jobs, nr, &nr_ready, err);
 	json_decref(order);
@@ -189,6 +196,107 @@ static int work(struct md_worker *w, const struct options *o, struct mp_err *err
 	if (w->why[0])
 		say(NULL, w->why);
 	return failed;
+}
+
+/* ---- versions in turns ----------------------------------------------------------------------- */
+
+/*
+ * Looks at the jobs whose versions are in place in turns. @beside: while a child works for another job; what takes
+ * long then waits.
+ */
+static int look_at_live(struct md_worker *w, bool beside, struct mp_err *err)
+{
+	struct mp_job *jobs;
+	size_t nr;
+	int failed = 0, ret;
+
+	if (!md_live_any(w) || w->beside)
+		return 0;
+	ret = mp_store_list_jobs(w->store, &jobs, &nr, err);
+	if (ret)
+		return ret;
+	w->beside = beside;
+	for (size_t i = 0; i < nr; i++) {
+		if (jobs[i].state != MP_JOB_COUNTING && jobs[i].state != MP_JOB_TRYING)
+			continue;
+		ret = md_round_step(w, &jobs[i], err);
+		if (ret > 0)
+			say_step(&jobs[i]);
+		else if (ret && ret != -EINTR) {
+			say(jobs[i].path, err->msg);
+			failed = ret;
+		}
+	}
+	w->beside = false;
+	md_live_keep(w, jobs, nr);
+	mp_store_free_jobs(jobs, nr);
+	return failed;
+}
+
+static void look_beside(void *arg)
+{
+	struct mp_err err = {""};
+
+	look_at_live(arg, true, &err);
+}
+
+/* The originals go back: nobody would take the versions away again. */
+static int put_originals_back(struct md_worker *w, struct mp_err *err)
+{
+	struct mp_job *jobs;
+	size_t nr;
+	int failed = 0, ret = md_live_any(w) ? mp_store_list_jobs(w->store, &jobs, &nr, err) : 1;
+
+	if (ret)
+		return ret < 0 ? ret : 0;
+	for (size_t i = 0; i < nr; i++)
+		if (jobs[i].state == MP_JOB_COUNTING || jobs[i].state == MP_JOB_TRYING) {
+			ret = md_round_leave(w, &jobs[i], err);
+			failed = ret ? ret : failed;
+		}
+	mp_store_free_jobs(jobs, nr);
+	return failed;
+}
+
+/* A second. The windows of a version that counts are shorter. */
+static void pause_between_looks(struct md_worker *w)
+{
+	int parts = md_count_windows(w) ? PARTS : 1;
+	double part_s = w->pace / parts;
+	const struct timespec part = {.tv_sec = (time_t)part_s,
+				      .tv_nsec = (long)(1e9 * (part_s - (double)(time_t)part_s))};
+
+	for (int i = 0; i < parts && !md_child_is_stopped(); i++) {
+		if (i)
+			md_count_windows(w);
+		nanosleep(&part, NULL);
+	}
+}
+
+/* As long as versions are in place in turns, the worker stays. */
+static int stay(struct md_worker *w, const struct options *o, struct mp_err *err)
+{
+	double looked_s = mp_now_s();
+	int ret = 0;
+
+	md_child_each_second(look_beside, w);
+	while (!ret && md_live_any(w) && !md_child_is_stopped()) {
+		pause_between_looks(w);
+		ret = look_at_live(w, false, err);
+		/* A job whose turns are over goes on at once. */
+		if (ret || (md_live_any(w) && mp_now_s() - looked_s < LOOK_S * w->pace))
+			continue;
+		looked_s = mp_now_s();
+		w->why[0] = 0;
+		ret = md_queue_fill(w->store, w->policy, time(NULL), err);
+		if (!ret)
+			ret = work(w, o, err);
+	}
+	md_child_each_second(NULL, NULL);
+	if (put_originals_back(w, err) && !ret)
+		ret = -EIO;
+	md_live_fini(w);
+	return ret;
 }
 
 /* ---- start --------------------------------------------------------------------------------- */
@@ -268,11 +376,13 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 			      .db = o->db,
 			      .state_dir = o->state_dir,
 			      .backup_dir = o->backup_dir,
-			      .always = o->now};
+			      .always = o->now,
+			      .pace = o->pace > 0 ? o->pace : 1};
 	int lock = md_state_lock(o->state_dir, err), ret;
 
 	if (lock < 0)
 		return lock;
+	md_budget_begin(&w.budget, policy, w.pace, mp_now_s());
 	md_child_share_lock(lock);
 	ret = mp_child_find("morph-optimize", w.optimize, err);
 	if (!ret)
@@ -281,6 +391,8 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 		w.stats[0] = '\0';
 	if (!ret && mp_child_find("morphd", w.collector, NULL))
 		w.collector[0] = '\0';
+	if (!ret && mp_child_find("morph", w.morph, NULL))
+		w.morph[0] = '\0';
 	if (!ret)
 		ret = mp_store_open(o->db, MP_STORE_WRITE, &w.store, err);
 	if (!ret)
@@ -291,8 +403,13 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 		ret = md_queue_fill(w.store, policy, time(NULL), err);
 	if (!ret)
 		ret = ask_for(&w, o, err);
-	if (!ret)
-		ret = work(&w, o, err);
+	/* Also after one job's error: versions of others may be in place. */
+	if (!ret) {
+		int failed = work(&w, o, err);
+
+		ret = stay(&w, o, err);
+		ret = ret ? ret : failed;
+	}
 	mp_store_close(w.store);
 	close(lock);
 	return ret;
@@ -315,10 +432,8 @@ int main(int argc, char **argv)
 	}
 	if (!ret && o.check)
 		printf("%s: %zu rules\n", o.config, policy.nr_rules);
-	else if (!ret) {
-		md_child_be_idle();
+	else if (!ret)
 		ret = run(&o, &policy, &err);
-	}
 	if (ret && err.msg[0])
 		say(NULL, err.msg);
 	md_policy_fini(&policy);

@@ -136,7 +136,8 @@ struct entry {
 
 static int use_of(enum mp_job_state state)
 {
-	return state == MP_JOB_ADOPTED || state == MP_JOB_UNDOING ? 2 : state == MP_JOB_AUDITING;
+	return state == MP_JOB_ADOPTED || state == MP_JOB_UNDOING ? 2
+								  : mp_job_state_in_place(state);
 }
 
 static int compare(const void *a, const void *b)
@@ -237,11 +238,10 @@ int md_queue_sort(struct mp_store *store, const struct md_policy *policy, const 
 int md_queue_estimate(const struct md_worker *worker, const char *morph, json_t **order,
 		      struct mp_err *err)
 {
-	char db[PATH_MAX + 8], out[PATH_MAX], messages[PATH_MAX];
+	char db[PATH_MAX + 8], out[PATH_MAX];
 	char *argv[] = {(char *)morph, db, (char *)"--json", NULL};
 	struct md_child child = {.argv = argv,
 				 .out = out,
-				 .messages = messages,
 				 .limit_s = MD_QUEUE_ESTIMATE_S,
 				 .policy = worker->always ? NULL : worker->policy};
 	struct md_child_result r;
@@ -251,15 +251,12 @@ int md_queue_estimate(const struct md_worker *worker, const char *morph, json_t 
 
 	*order = NULL;
 	snprintf(db, sizeof(db), "--db=%s", worker->db);
-	if (snprintf(out, sizeof(out), "%s/order", worker->state_dir) >= (int)sizeof(out) ||
-	    snprintf(messages, sizeof(messages), "%s/order.messages", worker->state_dir) >=
-		    (int)sizeof(messages))
+	if (snprintf(out, sizeof(out), "%s/order", worker->state_dir) >= (int)sizeof(out))
 		return mp_err_set(err, ENAMETOOLONG, "%s: too long", worker->state_dir);
 	ret = md_child_run(&child, &r, err);
 	if (!ret && r.end == MD_CHILD_EXITED && !r.status)
 		page = json_load_file(out, 0, NULL);
 	unlink(out);
-	unlink(messages);
 	if (ret)
 		return ret;
 	*order = json_incref(json_object_get(page, "next"));

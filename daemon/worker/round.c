@@ -14,25 +14,14 @@
 #include <unistd.h>
 
 #include "daemon/policy/deny.h"
+#include "daemon/everyday/count_dir.h"
+#include "daemon/everyday/meter.h"
+#include "daemon/worker/running.h"
+#include "daemon/worker/versions.h"
 #include "daemon/worker/worker.h"
 #include "libprof/cli/exit_status.h"
 
 /* ---- profile ------------------------------------------------------------------------------- */
-
-/* Records what the job waits for. */
-static int wait_for(struct md_task *t, const char *why)
-{
-	if (strcmp(t->job->detail, why)) {
-		char *detail = strdup(why);
-
-		if (!detail)
-			return mp_err_set(t->err, ENOMEM, "out of memory");
-		free(t->job->detail);
-		t->job->detail = detail;
-		return mp_store_note_job(t->worker->store, t->job, t->err);
-	}
-	return 0;
-}
 
 static int step_profile(struct md_task *t)
 {
@@ -55,9 +44,18 @@ static int step_profile(struct md_task *t)
 	free(module.path);
 	snprintf(why, sizeof(why), "it has %" PRIu64 " samples, and waits for %" PRIu64, nr,
 		 policy->min_samples);
+	if (nr >= MP_MIN_SAMPLES && md_count_may(t)) {
+		ret = md_task_has_step(t, "count");
+		if (!ret)
+			ret = md_step_count_begin(t);
+		else
+			ret = ret < 0 ? ret : 0;
+		if (ret)
+			return ret;
+	}
 	if (nr < policy->min_samples) {
 		ret = md_step_carry(t, nr);
-		return ret ? ret : wait_for(t, why);
+		return ret ? ret : md_task_note(t, why);
 	}
 	return md_task_advance(t, MP_JOB_PROFILED, "profile", "done", "it has %" PRIu64 " samples",
 			       nr);
@@ -101,49 +99,10 @@ static int run_training(struct md_task *t, const char *counts, struct md_child_r
 	return ret;
 }
 
-struct line {
-	char *argv[14];
-	size_t nr;
-};
-
-static void add(struct line *line, const char *word)
-{
-	line->argv[line->nr++] = (char *)word;
-}
-
-/* Writes the version; the words of @line say by which profile. */
-static int run_optimize(struct md_task *t, struct line *line, const char *output,
-			struct md_child_result *result, struct md_carried *carried)
-{
-	struct md_work_path report = md_work_path(&t->dir, "report");
-	struct md_child as = {.out = report.text};
-	json_t *root;
-	int ret;
-
-	add(line, "--json");
-	add(line, "-o");
-	add(line, output);
-	add(line, t->job->path);
-	ret = md_task_run(t, line->argv, &as, result);
-	if (ret || result->end != MD_CHILD_EXITED || result->status)
-		return ret;
-	root = json_load_file(report.text, 0, NULL);
-	t->job->gain.predicted = json_number_value(json_object_get(root, "predicted_taken_ratio"));
-	if (!(t->job->gain.predicted >= 0 && t->job->gain.predicted < 1e6))
-		t->job->gain.predicted = 0;
-	md_carried_read(root, carried);
-	json_decref(root);
-	unlink(report.text);
-	return 0;
-}
-
 /* By what a command makes the program do. */
 static int write_trained(struct md_task *t, const char *output, struct md_child_result *result)
 {
 	struct md_work_path counts = md_work_path(&t->dir, "counts.db");
-	struct line line = {{t->worker->optimize}, 1};
-	struct md_carried carried = {0};
-	char db[PATH_MAX + 8];
 	int ret;
 
 	/* A worker that was killed may have left them beside other counts. */
@@ -152,13 +111,20 @@ static int write_trained(struct md_task *t, const char *output, struct md_child_
 	ret = run_training(t, counts.text, result);
 	if (ret || result->end != MD_CHILD_EXITED || result->status)
 		return ret;
-	snprintf(db, sizeof(db), "--db=%s", counts.text);
-	add(&line, db);
-	add(&line, "--min-samples=1");
-	add(&line, "--exact-profile");
-	add(&line, "--stale=none");
-	ret = run_optimize(t, &line, output, result, &carried);
+	ret = md_version_by_counts(t, MD_NEW, output, result);
 	unlink(counts.text);
+	return ret;
+}
+
+/* Writes the new version by the counts of everyday use, and those for the trial. */
+static int write_for_trial(struct md_task *t, const char *output, struct md_child_result *result)
+{
+	int ret = md_version_by_counts(t, MD_NEW, output, result);
+
+	if (md_version_is_written(ret, result)) {
+		ret = md_task_note_variant(t, MD_NEW);
+		ret = ret ? ret : md_versions_in_turns(t, result);
+	}
 	return ret;
 }
 
@@ -169,7 +135,7 @@ static int write_sampled(struct md_task *t, const char *output, struct md_child_
 	struct md_work_path windows = md_work_path(&t->dir, "train/windows");
 	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
 	char db[PATH_MAX + 8], samples[64], counts[PATH_MAX + 16], since[40];
-	struct line line = {{t->worker->optimize}, 1};
+	struct md_line line = {{t->worker->optimize}, 1};
 	int ret;
 
 	snprintf(db, sizeof(db), "--db=%s", t->worker->db);
@@ -177,20 +143,20 @@ static int write_sampled(struct md_task *t, const char *output, struct md_child_
 		 t->worker->policy->min_samples);
 	snprintf(counts, sizeof(counts), "--counts=%s", windows.text);
 	if (audits) {
-		add(&line, "instrument");
-		add(&line, "--kind=audit");
-		add(&line, counts);
+		md_line_add(&line, "instrument");
+		md_line_add(&line, "--kind=audit");
+		md_line_add(&line, counts);
 	}
 	ret = md_task_has_step(t, MD_STEP_AGED);
 	if (ret < 0)
 		return ret;
 	if (ret) {
 		snprintf(since, sizeof(since), "--since=@%" PRId64, md_age_since(t));
-		add(&line, since);
+		md_line_add(&line, since);
 	}
-	add(&line, db);
-	add(&line, samples);
-	ret = run_optimize(t, &line, output, result, carried);
+	md_line_add(&line, db);
+	md_line_add(&line, samples);
+	ret = md_version_optimize(t, &line, output, result, carried);
 	if (audits)
 		t->job->gain.predicted = 0;
 	return ret;
@@ -235,9 +201,14 @@ static int step_write(struct md_task *t)
 	struct md_work_path output = md_work_path(&t->dir, "output");
 	struct md_carried carried = {0};
 	struct md_child_result r;
-	int ret = t->rule && t->rule->train ? write_trained(t, output.text, &r)
-					    : write_sampled(t, output.text, &r, &carried);
+	int ret;
 
+	if (t->rule && t->rule->train)
+		ret = write_trained(t, output.text, &r);
+	else if (md_trial_may(t))
+		ret = write_for_trial(t, output.text, &r);
+	else
+		ret = write_sampled(t, output.text, &r, &carried);
 	if (!ret && carried.used)
 		ret = md_step_matched(t, &carried);
 	else if (!ret && r.end == MD_CHILD_EXITED && r.status == MP_EXIT_NO_PROFILE)
@@ -260,20 +231,29 @@ static int step_write(struct md_task *t)
 
 /* ---- verify -------------------------------------------------------------------------------- */
 
-static int step_verify(struct md_task *t)
+static int run_verify(struct md_task *t, enum md_variant variant, struct md_child_result *r)
 {
-	struct md_work_path output = md_work_path(&t->dir, "output");
+	struct md_work_path output = md_work_path(&t->dir, md_variant_name(variant));
 	/* A version that times its functions inside the program may only follow where the policy allows it. */
 	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
+	const char *kind = variant == MD_NEW_RUNNING ? "--kind=live"
+			   : audits		     ? "--kind=layout,audit"
+						     : "--kind=layout";
 	char *argv[] = {t->worker->optimize,
 			(char *)"verify",
 			(char *)"--report=none",
-			(char *)"--kind=layout",
-			(char *)(audits ? "--kind=audit" : "--kind=layout"),
+			(char *)kind,
 			t->job->path,
 			output.text,
 			NULL};
 	struct md_child as = {0};
+
+	return md_task_run(t, argv, &as, r);
+}
+
+static int step_verify(struct md_task *t)
+{
+	struct md_work_path output = md_work_path(&t->dir, "output");
 	struct md_child_result r;
 	char hash[33];
 	int ret;
@@ -281,7 +261,9 @@ static int step_verify(struct md_task *t)
 	if (md_file_hash(output.text, hash) || strcmp(hash, t->job->layout))
 		return md_task_advance(t, MP_JOB_FAILED, "verify", "failed",
 				       "the version that was written is not there any more");
-	ret = md_task_run(t, argv, &as, &r);
+	ret = run_verify(t, MD_NEW, &r);
+	if (md_version_is_written(ret, &r) && md_running_is(&t->dir) && md_trial_may(t))
+		ret = run_verify(t, MD_NEW_RUNNING, &r);
 	if (ret)
 		return ret;
 	if (r.end == MD_CHILD_EXITED && !r.status)
@@ -302,7 +284,9 @@ static int take_step(struct md_task *t)
 	case MP_JOB_PROFILED: return step_write(t);
 	case MP_JOB_WRITTEN: return step_verify(t);
 	case MP_JOB_VERIFIED: return md_step_audit(t);
+	case MP_JOB_COUNTING: return md_step_count(t);
 	case MP_JOB_AUDITING: return md_step_in_process(t);
+	case MP_JOB_TRYING: return md_step_trial(t);
 	case MP_JOB_AUDITED: return md_step_adopt(t);
 	case MP_JOB_ADOPTED: return md_step_probation(t);
 	case MP_JOB_UNDOING: return md_step_undo(t);
@@ -340,12 +324,38 @@ int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *e
 		ret = take_step(&t);
 	if (!ret)
 		ret = md_step_remember(&t);
-	/* A version that is in use must not be forgotten. */
-	if (ret == -EEXIST && job->state != MP_JOB_ADOPTED && job->state != MP_JOB_UNDOING &&
-	    job->state != MP_JOB_AUDITING)
+	/* A version that is in place must not be forgotten. */
+	if (ret == -EEXIST && (!mp_job_state_in_place(job->state) || job->state == MP_JOB_KEPT))
 		ret = repair(&t);
-	/* Nothing in the directory is needed any more; it may be empty. */
-	if (ret >= 0 && mp_job_state_ends(job->state) && job->state != MP_JOB_ADVISED)
-		md_work_dir_remove(&t.dir);
+	/* Nothing in the directory is needed any more; it may be empty. Processes may go on with a version in use. */
+	if (ret >= 0 && mp_job_state_ends(job->state) && job->state != MP_JOB_ADVISED &&
+	    !(job->state == MP_JOB_KEPT && md_running_is(&t.dir))) {
+		int left = md_running_end(&t);
+
+		ret = left ? left : ret;
+		if (!left)
+			md_work_dir_remove(&t.dir);
+	}
+	return ret;
+}
+
+int md_round_leave(struct md_worker *worker, struct mp_job *job, struct mp_err *err)
+{
+	struct md_task t = {.worker = worker, .job = job, .err = err};
+	struct md_child_result r = {0};
+	int ret = md_work_dir_open(worker->state_dir, job->path, &t.dir, err);
+
+	if (!ret && md_running_is(&t.dir))
+		ret = md_running_undo(&t);
+	if (!ret)
+		ret = md_file_look(job->path, &t.now, err);
+	if (ret == -ENOENT)
+		return 0;
+	if (ret || !t.now.is_output || !mp_id_equal(&t.now.original, &job->id))
+		return ret;
+	ret = md_task_restore(&t, &r);
+	if (!ret && (r.end != MD_CHILD_EXITED || r.status))
+		ret = mp_err_set(err, EIO, "%s: the original could not be put back: %s", job->path,
+				 r.reason);
 	return ret;
 }

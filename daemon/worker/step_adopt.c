@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/policy/deny.h"
+#include "daemon/worker/running.h"
 #include "daemon/worker/worker.h"
 #include "libprof/cli/exit_status.h"
 
@@ -22,6 +23,29 @@ static bool is_proved(struct md_task *t, const char *output)
 	       e.gain.lowest >= 1 && !strcmp(e.original, t->job->file_hash) &&
 	       !strcmp(e.output, t->job->layout) && !md_file_hash(output, hash) &&
 	       !strcmp(e.output, hash);
+}
+
+/*
+ * The file at the path comes first: then each process that starts has the new version, and running ones are those that were
+ * there. If one of them refuses, it keeps the original, as after any adoption without --live. Return: 0; 1: the history
+ * has it; -errno.
+ */
+static int adopt_running(struct md_task *t)
+{
+	struct md_child_result r;
+	int ret = md_task_has_step(t, "live");
+
+	if (ret)
+		return ret < 0 ? ret : 0;
+	ret = md_running_put(t, MD_NEW_RUNNING, &r);
+	if (ret)
+		return ret;
+	if (r.end == MD_CHILD_EXITED && !r.status)
+		return md_task_advance(t, t->job->state, "live", "done",
+				       "running processes have the new version");
+	return md_task_advance(t, t->job->state, "live", "refused",
+			       "running processes keep what they have until they end: %s",
+			       r.reason[0] ? r.reason : "morph live failed");
 }
 
 int md_step_adopt(struct md_task *t)
@@ -46,7 +70,7 @@ int md_step_adopt(struct md_task *t)
 	if (ret)
 		return ret;
 	if (!there) {
-		ret = md_task_replace(t, output.text, false, &r);
+		ret = md_task_replace(t, MD_NEW, &r);
 		if (ret)
 			return ret;
 		if (r.end != MD_CHILD_EXITED || r.status)
@@ -58,6 +82,11 @@ int md_step_adopt(struct md_task *t)
 					       "adopt", "refused", "%s",
 					       r.reason[0] ? r.reason : "morph-optimize failed");
 	}
+	ret = md_running_is(&t->dir) && md_policy_may_live(t->worker->policy, t->rule)
+		      ? adopt_running(t)
+		      : 0;
+	if (ret < 0)
+		return ret;
 	return md_task_advance(t, MP_JOB_ADOPTED, "adopt", "done",
 			       "the new version is in place, on probation");
 }
@@ -79,26 +108,31 @@ int md_step_undo(struct md_task *t)
 {
 	struct md_child_result r;
 	char reason[600];
-	int ret = 0;
+	/* `morph undo' noted this step, and was killed before it had done it. */
+	int asked = md_task_has_step(t, "undo"), ret = asked < 0 ? asked : 0;
+	const char *step = asked ? "restore" : "undo";
 
 	snprintf(reason, sizeof(reason), "%.500s", t->job->detail);
-	if (strcmp(t->now.hash, t->job->file_hash)) {
+	if (!ret && strcmp(t->now.hash, t->job->file_hash)) {
 		ret = md_task_restore(t, &r);
 		if (!ret && (r.end != MD_CHILD_EXITED || r.status))
-			return md_task_advance(t, MP_JOB_FAILED, "undo", "failed",
+			return md_task_advance(t, MP_JOB_FAILED, step, "failed",
 					       "the original could not be put back: %s",
 					       r.reason[0] ? r.reason : "morph-optimize failed");
 	}
+	if (!ret && md_running_is(&t->dir))
+		ret = md_running_undo(t);
 	if (!ret)
 		ret = md_task_has_step(t, MD_STEP_AGE);
 	if (ret > 0)
 		return make_anew(t);
-	if (!ret && t->job->layout[0])
+	/* A user who asks for the original back does not say that the layout is bad. */
+	if (!ret && !asked && t->job->layout[0])
 		ret = mp_store_reject_layout(t->worker->store, &t->job->id, t->job->layout, reason,
 					     time(NULL), t->err);
 	if (!ret)
 		ret = md_task_restart(t, "restart original");
 	return ret ? ret
-		   : md_task_advance(t, MP_JOB_UNDONE, "undo", "done", "the original is back: %s",
+		   : md_task_advance(t, MP_JOB_UNDONE, step, "done", "the original is back: %s",
 				     reason);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
 
 /*
@@ -67,6 +68,15 @@ static bool retry_is_due(const struct md_task *t)
 	return (double)(time(NULL) - t->job->since_s) >= t->worker->policy->retry_s;
 }
 
+/* Was the file refused by the policy, which now permits it? Return: 1, 0, -errno. */
+static int is_permitted(struct md_task *t)
+{
+	char why[600];
+	int ret = md_task_has_verdict(t, "profile", "refused");
+
+	return ret <= 0 ? ret : !md_deny(t->worker->policy, t->job->path, why, sizeof(why));
+}
+
 /* The file was refused. */
 static int look_for_more(struct md_task *t)
 {
@@ -77,6 +87,9 @@ static int look_for_more(struct md_task *t)
 	/* The file at the path is not the one that was tried. */
 	if (strcmp(t->now.hash, t->job->file_hash) != 0 || !t->now.hash[0])
 		return 0;
+	ret = is_permitted(t);
+	if (ret)
+		return ret < 0 ? ret : md_task_begin_again(t, "allow", "the policy now permits it");
 	if (is_trained(t)) {
 		if (!retry_is_due(t))
 			return 0;
@@ -103,7 +116,7 @@ static int look_at_policy(struct md_task *t)
 	struct md_evidence e;
 	char hash[33];
 
-	if (md_policy_mode_of(t->worker->policy, t->rule) != MD_POLICY_ADOPT ||
+	if (md_policy_mode_of(t->worker->policy, t->rule) != MD_POLICY_ADOPT || !t->rule ||
 	    t->rule->audit == MD_AUDIT_NONE ||
 	    (t->rule->audit == MD_AUDIT_IN_PROCESS &&
 	     !md_policy_may_instrument(t->worker->policy, t->rule)))

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/policy/defaults.h"
 #include "daemon/worker/worker.h"
 #include "libprof/elf/backup_dir.h"
 
@@ -136,7 +137,7 @@ static int compare(struct md_task *t, double *old, double *fresh)
 /* The next look is due some time from now. */
 static int look_later(struct md_task *t)
 {
-	t->job->not_before_s = time(NULL) + (int64_t)t->worker->policy->age_look_s;
+	t->job->not_before_s = time(NULL) + (int64_t)MD_POLICY_AGE_LOOK_S;
 	return mp_store_note_job(t->worker->store, t->job, t->err);
 }
 

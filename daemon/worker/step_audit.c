@@ -14,7 +14,7 @@
 #include "daemon/worker/worker.h"
 #include "libprof/cli/exit_status.h"
 
-#define MAX_OPTIONS 24
+#define MAX_OPTIONS 16
 
 /* The command line; texts that were made for it are freed with it. */
 struct line {
@@ -32,12 +32,6 @@ static void add(struct line *line, const char *option, const char *value)
 		return;
 	}
 	line->nr++;
-}
-
-static void add_if(struct line *line, const char *option, const char *value)
-{
-	if (value)
-		add(line, option, value);
 }
 
 static void finish(struct line *line, char **command)
@@ -88,16 +82,6 @@ static void make_line(struct md_task *t, const char *output, const char *pairs, 
 	add(line, library ? "--library=" : "--at=", t->job->path);
 	if (!library)
 		add(line, "--command", "");
-	add_if(line, "--client=", r->client);
-	add_if(line, "--ready=", r->ready);
-	add_if(line, "--setup=", r->setup);
-	add_if(line, "--prepare=", r->prepare);
-	add_if(line, "--teardown=", r->teardown);
-	add_if(line, "--metric=", r->metric);
-	add_if(line, "--better=", r->better);
-	add_if(line, "--requests=", r->requests);
-	add_if(line, "--filter=", r->filter);
-	add_if(line, "--stdin=", r->stdin_file);
 	if (!library)
 		add(line, t->job->path, "");
 	add(line, output, "");
@@ -158,11 +142,13 @@ static int run_audit(struct md_task *t, const char *output, struct md_child_resu
 
 static const char *why_no_audit(const struct md_task *t)
 {
+	if (!t->rule && t->worker->policy->counting)
+		return "everyday use could not decide (morph history says why), and no rule says "
+		       "how to audit it, so it is only advised";
 	if (!t->rule)
 		return "no rule says how to audit it, so it is only advised";
 	if (t->rule->audit == MD_AUDIT_IN_PROCESS)
-		return "an audit inside it needs `mode = adopt' and `instrument = yes' in its rule, "
-		       "so it is only advised";
+		return "an audit inside it needs `mode = adopt' in its rule, so it is only advised";
 	return "it cannot be audited: its rule names no command, so it is only advised";
 }
 
@@ -188,6 +174,8 @@ int md_step_audit(struct md_task *t)
 
 	if (md_policy_may_instrument(t->worker->policy, t->rule))
 		return md_step_instrument(t);
+	if (md_trial_may(t))
+		return md_step_trial_begin(t);
 	if (!t->rule || t->rule->audit == MD_AUDIT_NONE || t->rule->audit == MD_AUDIT_IN_PROCESS)
 		return md_task_advance(t, MP_JOB_ADVISED, "advise", "not audited", "%s",
 				       why_no_audit(t));

@@ -246,7 +246,6 @@ static int conclude(struct md_task *t)
 
 int md_step_in_process(struct md_task *t)
 {
-	struct md_child_result r;
 	double left_s;
 	int ret;
 
@@ -265,12 +264,7 @@ int md_step_in_process(struct md_task *t)
 	ret = md_step_look(t);
 	if (ret)
 		return ret;
-	if (strcmp(t->now.hash, t->job->file_hash)) {
-		ret = md_task_restore(t, &r);
-		/* The state stays: each start tries again, until somebody mends it. */
-		if (!ret && (r.end != MD_CHILD_EXITED || r.status))
-			ret = mp_err_set(t->err, EIO, "the original could not be put back: %s",
-					 r.reason[0] ? r.reason : "morph-optimize failed");
-	}
+	/* If it cannot be put back, the state stays: each start tries again, until somebody mends it. */
+	ret = md_task_put_back(t);
 	return ret ? ret : conclude(t);
 }

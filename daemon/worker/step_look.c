@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/worker/live.h"
+#include "daemon/worker/running.h"
 #include "daemon/worker/worker.h"
 
 static int first_look(struct md_task *t)
@@ -29,7 +31,8 @@ static int first_look(struct md_task *t)
 static int output_is_there(struct md_task *t)
 {
 	switch (t->job->state) {
-	case MP_JOB_AUDITING: return 0;
+	case MP_JOB_AUDITING:
+	case MP_JOB_TRYING: return 0;
 	case MP_JOB_VERIFIED: /* put in place to be audited, but killed before it was stored */
 		if (t->now.audits)
 			return md_step_instrument(t);
@@ -55,6 +58,8 @@ static int original_is_there(struct md_task *t)
 {
 	if (t->job->state != MP_JOB_ADOPTED && t->job->state != MP_JOB_KEPT)
 		return 0;
+	if (md_running_is(&t->dir) && md_running_undo(t))
+		return -EIO;
 	return md_task_advance(t, MP_JOB_UNDONE, "undo", "by hand",
 			       "somebody put the original back");
 }
@@ -63,6 +68,8 @@ static int file_is_gone(struct md_task *t)
 {
 	if (t->job->state == MP_JOB_GONE)
 		return 0;
+	if (md_running_end(t))
+		return -EIO;
 	md_work_dir_remove(&t->dir);
 	return md_task_advance(t, MP_JOB_GONE, "gone", "gone", "there is no such file any more");
 }
@@ -92,12 +99,30 @@ static bool is_known(struct md_task *t)
 	return true;
 }
 
+/* One of the job's versions, as the worker put it there. */
+static bool is_ours(struct md_task *t)
+{
+	struct md_variants variants;
+	enum md_variant there;
+	const char *hash;
+
+	if ((t->job->state != MP_JOB_COUNTING && t->job->state != MP_JOB_TRYING) ||
+	    !md_live_knows(t, &there))
+		return false;
+	md_variants_load(&t->dir, &variants);
+	hash = there == MD_ORIGINAL || md_running_is(&t->dir) ? t->job->file_hash
+							      : variants.hash[there];
+	t->now = (struct md_file_state){.id = t->job->id};
+	snprintf(t->now.hash, sizeof(t->now.hash), "%.32s", hash);
+	return hash[0];
+}
+
 int md_step_look(struct md_task *t)
 {
 	struct mp_err why = {""};
 	int ret;
 
-	if (is_known(t))
+	if (is_known(t) || is_ours(t))
 		return 0;
 	ret = md_file_look(t->job->path, &t->now, &why);
 	if (ret == -ENOENT)
@@ -118,6 +143,14 @@ int md_step_look(struct md_task *t)
 		return output_is_there(t);
 	if (!t->now.is_output)
 		return md_task_begin_again(t, "upgrade", MD_UPGRADED);
+	/*
+	 * One of the job's versions, or another one that was made of its original: the step puts the original back. Who was
+	 * asked to undo while versions were in place in turns may have been killed before it did.
+	 */
+	if ((t->job->state == MP_JOB_COUNTING || t->job->state == MP_JOB_TRYING ||
+	     t->job->state == MP_JOB_UNDOING) &&
+	    mp_id_equal(&t->now.original, &t->job->id))
+		return 0;
 	if (t->job->state == MP_JOB_REFUSED)
 		return 0;
 	return md_task_advance(

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/worker/probation.h"
+#include "daemon/everyday/probation.h"
 #include "daemon/worker/worker.h"
 #include "libprof/store/jobs/store_crashes.h"
 

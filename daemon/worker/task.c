@@ -4,13 +4,16 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/worker/running.h"
 #include "daemon/worker/worker.h"
 #include "libprof/store/jobs/store_history.h"
+#include "libprof/store/store_outputs.h"
 
 int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, const char *verdict,
 		    const char *fmt, ...)
@@ -34,6 +37,20 @@ int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, c
 	return ret ? ret : 1;
 }
 
+int md_task_note(struct md_task *t, const char *text)
+{
+	char *detail;
+
+	if (!strcmp(t->job->detail, text))
+		return 0;
+	detail = strdup(text);
+	if (!detail)
+		return mp_err_set(t->err, ENOMEM, "out of memory");
+	free(t->job->detail);
+	t->job->detail = detail;
+	return mp_store_note_job(t->worker->store, t->job, t->err);
+}
+
 int md_task_has_verdict(struct md_task *t, const char *step, const char *verdict)
 {
 	struct mp_decision *list;
@@ -53,49 +70,6 @@ int md_task_has_verdict(struct md_task *t, const char *step, const char *verdict
 int md_task_has_step(struct md_task *t, const char *step)
 {
 	return md_task_has_verdict(t, step, NULL);
-}
-
-static const char *why_stopped(enum md_child_end end)
-{
-	return end == MD_CHILD_WANTED ? "the machine is wanted" : "told to stop";
-}
-
-static int run(struct md_task *t, char *const *argv, const struct md_child *as,
-	       const struct md_policy *policy, struct md_child_result *result)
-{
-	struct md_work_path messages = md_work_path(&t->dir, "messages");
-	struct md_child child = *as;
-	struct mp_spent spent = {0};
-	int ret;
-
-	child.argv = argv;
-	child.messages = messages.text;
-	child.policy = policy;
-	ret = md_child_run(&child, result, t->err);
-	unlink(messages.text);
-	if (ret)
-		return ret;
-	spent.cpu_ms = (uint64_t)(1000 * result->cpu_s);
-	ret = mp_store_add_spent(t->worker->store, time(NULL), &spent, t->err);
-	if (ret)
-		return ret;
-	if (result->end == MD_CHILD_STOPPED || result->end == MD_CHILD_WANTED) {
-		snprintf(t->worker->why, sizeof(t->worker->why), "%s", why_stopped(result->end));
-		return -EINTR;
-	}
-	return 0;
-}
-
-int md_task_run(struct md_task *t, char *const *argv, const struct md_child *as,
-		struct md_child_result *result)
-{
-	return run(t, argv, as, t->worker->always ? NULL : t->worker->policy, result);
-}
-
-int md_task_run_beside(struct md_task *t, char *const *argv, const struct md_child *as,
-		       struct md_child_result *result)
-{
-	return run(t, argv, as, NULL, result);
 }
 
 int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t most)
@@ -128,37 +102,78 @@ int md_task_take(struct md_task *t, const char *from, const char *to, uint64_t m
 		 : 0;
 }
 
-/* morph-optimize @command, on the job's path and @output. */
-static int change_file(struct md_task *t, const char *command, bool audits, const char *output,
+int md_task_note_variant(struct md_task *t, enum md_variant variant)
+{
+	struct md_work_path file = md_work_path(&t->dir, md_variant_name(variant));
+	struct md_file_state state;
+	int ret = md_file_look(file.text, &state, t->err);
+
+	if (!ret)
+		ret = md_variants_note(&t->dir, variant, state.hash, t->err);
+	/* The collector need not prove it again, to count its samples for the original. */
+	if (!ret && variant != MD_COUNTING)
+		ret = mp_store_put_output(
+			t->worker->store,
+			&(struct mp_output){.id = state.id, .original = state.original}, t->err);
+	return ret;
+}
+
+/* The policy names a path, and not what its user may put a symbolic link to in the meantime. */
+#define CHANGE (char *)"--report=none", (char *)"--no-symlinks"
+
+/* To undo does not wait for an idle machine, and swaps are a matter of a moment. */
+static int change_file(struct md_task *t, char **argv, size_t nr, bool must_run,
 		       struct md_child_result *r)
 {
 	char backup[PATH_MAX + 16];
-	/* The policy names a path, and not what its user may put a symbolic link to in the meantime. */
-	char *argv[9] = {t->worker->optimize, (char *)command, (char *)"--report=none",
-			 (char *)"--no-symlinks"};
-	struct md_child as = {0};
-	size_t nr = 4;
+	struct md_child as = {.must_run = must_run, .priority = MD_CHILD_PROMPT};
 
-	if (audits)
-		argv[nr++] = (char *)"--audits";
 	if (t->worker->backup_dir) {
 		snprintf(backup, sizeof(backup), "--backup-dir=%s", t->worker->backup_dir);
 		argv[nr++] = backup;
 	}
-	argv[nr++] = t->job->path;
-	argv[nr] = (char *)output;
-	/* To undo does not wait for an idle machine. */
-	return output ? md_task_run(t, argv, &as, r) : md_task_run_beside(t, argv, &as, r);
+	argv[nr] = NULL;
+	return md_task_run_beside(t, argv, &as, r);
 }
 
-int md_task_replace(struct md_task *t, const char *output, bool audits, struct md_child_result *r)
+int md_task_replace(struct md_task *t, enum md_variant variant, struct md_child_result *r)
 {
-	return change_file(t, "adopt", audits, output, r);
+	static const char *const kinds[MD_NR_VARIANTS] = {
+		[MD_COUNTING] = "--kind=edges,edges+threads",
+		[MD_METERED_ORIGINAL] = "--kind=meter",
+		[MD_METERED_NEW] = "--kind=meter",
+	};
+	struct md_work_path file = md_work_path(&t->dir, md_variant_name(variant));
+	char *argv[10] = {t->worker->optimize, (char *)"adopt", CHANGE, t->job->path, file.text};
+	size_t nr = 6;
+
+	/* A version that stays in place is proved once more; versions in turns were proved when they were written. */
+	if (kinds[variant]) {
+		argv[nr++] = (char *)kinds[variant];
+		argv[nr++] = (char *)"--proved";
+	} else if (md_policy_may_instrument(t->worker->policy, t->rule))
+		argv[nr++] = (char *)"--kind=layout,audit";
+	return change_file(t, argv, nr, false, r);
 }
 
 int md_task_restore(struct md_task *t, struct md_child_result *r)
 {
-	return change_file(t, "restore", false, NULL, r);
+	char *argv[8] = {t->worker->optimize, (char *)"restore", CHANGE, t->job->path};
+
+	return change_file(t, argv, 5, true, r);
+}
+
+int md_task_put_back(struct md_task *t)
+{
+	struct md_child_result r;
+	int ret = md_running_is(&t->dir) ? md_running_undo(t) : 0;
+
+	if (ret || !strcmp(t->now.hash, t->job->file_hash))
+		return ret;
+	ret = md_task_restore(t, &r);
+	if (!ret && (r.end != MD_CHILD_EXITED || r.status))
+		ret = mp_err_set(t->err, EIO, "the original could not be put back: %s", r.reason);
+	return ret;
 }
 
 const char *md_task_user(const struct md_task *t)
@@ -172,8 +187,10 @@ const char *md_task_user(const struct md_task *t)
 int md_task_begin_again(struct md_task *t, const char *step, const char *reason)
 {
 	const struct mp_job_step s = {step, "changed", reason, md_task_time(t)};
-	int ret;
+	int ret = md_running_end(t);
 
+	if (ret)
+		return ret;
 	t->job->id = t->now.id;
 	snprintf(t->job->file_hash, sizeof(t->job->file_hash), "%s", t->now.hash);
 	md_work_dir_remove(&t->dir);

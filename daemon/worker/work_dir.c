@@ -195,24 +195,13 @@ static bool copy(char *to, size_t size, json_t *root, const char *name)
 
 int md_evidence_save(const struct md_work_dir *dir, const struct md_evidence *e, struct mp_err *err)
 {
-	struct md_work_path path = md_work_path(dir, "evidence"),
-			    new = md_work_path(dir, "evidence.new");
 	json_t *root = json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:f, s:f}", "original",
 				 e->original, "output", e->output, "verdict", e->verdict, "ratio",
 				 e->gain.ratio, "lowest", e->gain.lowest, "highest",
 				 e->gain.highest, "pairs", (json_int_t)e->pairs, "log_faster",
 				 e->log_faster, "log_slower", e->log_slower);
-	int fd = open(new.text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int ret = 0;
 
-	if (!mp_json_is_whole(root))
-		ret = mp_err_code(err, ENOMEM);
-	else if (fd < 0 || json_dumpfd(root, fd, 0) || fsync(fd) || rename(new.text, path.text))
-		ret = mp_err_set(err, errno, "%s: cannot be written", path.text);
-	if (fd >= 0)
-		close(fd);
-	json_decref(root);
-	return ret;
+	return mp_json_save(root, md_work_path(dir, "evidence").text, err);
 }
 
 bool md_evidence_load(const struct md_work_dir *dir, struct md_evidence *out)

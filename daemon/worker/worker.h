@@ -8,11 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/everyday/windows.h"
 #include "daemon/policy/policy.h"
 #include "daemon/worker/child.h"
 #include "daemon/worker/file_state.h"
+#include "daemon/worker/variants.h"
 #include "daemon/worker/work_dir.h"
 #include "libprof/store/jobs/store_jobs.h"
+
+struct md_live;
+struct md_cpu_time;
 
 struct md_worker {
 	const struct md_policy *policy;
@@ -23,8 +28,14 @@ struct md_worker {
 	char why[256];		 /* why work stopped */
 	char optimize[PATH_MAX]; /* Morph's programs */
 	char audit[PATH_MAX];
-	char stats[PATH_MAX];	  /* "": there is none */
-	char collector[PATH_MAX]; /* "": there is none */
+	char stats[PATH_MAX];	      /* "": there is none */
+	char collector[PATH_MAX];     /* "": there is none */
+	char morph[PATH_MAX];	      /* "": there is none */
+	struct md_live *live;	      /* jobs whose versions are put in place in turns */
+	struct md_cpu_time *cpu_time; /* NULL: not opened yet */
+	struct md_budget budget;      /* of all versions that count */
+	double pace; /* times of versions in turns are so much shorter; 1 but in tests */
+	bool beside; /* another step waits for its child: nothing that takes long may begin */
 };
 
 /* A job, and all that its steps need. */
@@ -45,6 +56,8 @@ struct md_task {
 int md_task_advance(struct md_task *task, enum mp_job_state to, const char *step,
 		    const char *verdict, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
+/* Records, for users, what the job waits for or how far it is. Return: 0, -errno. */
+int md_task_note(struct md_task *task, const char *text);
 /* Was @step done in this round? Return: 1, 0, -errno. */
 int md_task_has_step(struct md_task *task, const char *step);
 /* The same, with this verdict. */
@@ -65,10 +78,16 @@ int md_task_run_beside(struct md_task *task, char *const *argv, const struct md_
  */
 #define MD_COUNTS_MAX (256u << 20) /* of counts that another user wrote, in bytes */
 int md_task_take(struct md_task *task, const char *from, const char *to, uint64_t most);
-/* Puts @output in the file's place, or the original back. @audits: it times itself. Return: 0, -errno. */
-int md_task_replace(struct md_task *task, const char *output, bool audits,
-		    struct md_child_result *result);
+/* The version was just written into the job's directory: it may be put in place. Return: 0, -errno. */
+int md_task_note_variant(struct md_task *task, enum md_variant variant);
+/* Puts the version, or the original back, in the file's place. Return: 0, -errno. */
+int md_task_replace(struct md_task *task, enum md_variant variant, struct md_child_result *result);
 int md_task_restore(struct md_task *task, struct md_child_result *result);
+/*
+ * Puts the original back unless it is there, and takes versions out of running processes; that it could not be is an error. Return:
+ * 0, -errno.
+ */
+int md_task_put_back(struct md_task *task);
 /* The user whose rights commands of the rule get; NULL: this process's. */
 const char *md_task_user(const struct md_task *task);
 
@@ -123,6 +142,24 @@ int md_step_audit(struct md_task *task);
 int md_step_instrument(struct md_task *task);
 /* Audits that version beside its processes, and writes the version that won. Return: the same. */
 int md_step_in_process(struct md_task *task);
+/* May the job's file be counted, and be tried in everyday use, instead of being audited? */
+bool md_count_may(const struct md_task *task);
+bool md_trial_may(struct md_task *task);
+/*
+ * Writes a version that counts. Return: as md_round_step(); 0: it cannot be counted, and the round goes on with
+ * samples.
+ */
+int md_step_count_begin(struct md_task *task);
+/* Puts the version that counts in place, takes it away, ends counting. Return: as md_round_step(). */
+int md_step_count(struct md_task *task);
+/*
+ * md_count_windows - ends the windows of versions that count now, if they are long enough; call it some times a second. Return:
+ * such a version is in place.
+ */
+bool md_count_windows(struct md_worker *worker);
+/* The same of the trial: its beginning, and its blocks. */
+int md_step_trial_begin(struct md_task *task);
+int md_step_trial(struct md_task *task);
 /* Looks at a version in use: keeps, or decides to undo. Return: as md_round_step(). */
 int md_step_probation(struct md_task *task);
 /* Names of steps that later steps look up in the history. */
@@ -162,5 +199,8 @@ uint64_t md_task_crashes(struct md_task *task, int64_t since_s);
  * -EINTR: work must stop, @worker->why says why; -errno.
  */
 int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *err);
+
+/* The worker ends: puts the original of a job back whose versions are in place in turns. Return: 0, -errno. */
+int md_round_leave(struct md_worker *worker, struct mp_job *job, struct mp_err *err);
 
 #endif

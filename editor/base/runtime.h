@@ -21,7 +21,7 @@
  * changes no register, for a thread without counters. ENTER, LEAVE, POINT: the same, for the stubs
  * at entries, at exits and in loops of audited functions; a number stands one byte behind the
  * return address (place/audit_code.h). CALL: the same, for the stubs that sample calls, without a
- * number (place/clock_code.h). The callers of these four have lowered %rsp below the red zone; the four
+ * number (place/clock_code.h). The callers of these five have lowered %rsp below the red zone; the five
  * raise it again.
  */
 #define ME_RUNTIME_START  0
@@ -54,16 +54,16 @@
 /* Addresses are relative to the address of these parameters. */
 struct me_runtime_params {
 	uint64_t magic;
-	int64_t counters;	    /* page-aligned, zeros in private memory */
-	uint64_t counters_bytes;    /* a multiple of 4096 */
-	int64_t next;		    /* 0: return (INIT only) */
-	int64_t base;		    /* word for the address behind the mapped first page; 0: none */
-	int64_t state;		    /* struct me_thread_state, behind the counters; 0: none */
-	uint64_t table_hash;	    /* mp_edge_table_hash() of the file's section .morph.edges, or
+	int64_t counters;	 /* page-aligned, zeros in private memory */
+	uint64_t counters_bytes; /* a multiple of 4096 */
+	int64_t next;		 /* 0: return (INIT only) */
+	int64_t base;		 /* word for the address behind the mapped first page; 0: none */
+	int64_t state;		 /* struct me_thread_state, behind the counters; 0: none */
+	uint64_t table_hash;	 /* mp_edge_table_hash() of the file's section .morph.edges, or
 				     * that of .morph.paths, .morph.audit or .morph.calls */
-	uint64_t nr_audited;	    /* audited functions, whose slots the counters are; or 0 */
-	uint64_t has_clock;	    /* 1: the counters are a struct me_call_clock; else 0 */
-	char path[ME_RUNTIME_PATH]; /* of the file of counts; the first "%p" is the process id */
+	uint64_t nr_audited;	 /* audited functions, whose slots the counters are; or 0 */
+	uint64_t has_clock;	 /* 1: the counters are a struct me_call_clock; else 0 */
+	char path[ME_RUNTIME_PATH]; /* of the file of counts; the first "%p" is the process id, the first "%u" the effective user */
 };
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * audit_private - the command line of morph-audit: its arguments and exit statuses. Only
- * morph_audit.c, audit_options.c and audit_compilations.c include this header.
+ * morph_audit.c, audit_options.c and compilations/audit_compilations.c include this header.
  */
 #ifndef ME_AUDIT_PRIVATE_H
 #define ME_AUDIT_PRIVATE_H

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "editor/object/object.h"
+#include "editor/base/object_kind.h"
 #include "editor/optimize/optimize.h"
 #include "editor/print/print.h"
 #include "editor/replace/inplace.h"
@@ -31,11 +31,12 @@ struct me_cli {
 	struct me_train_options train;
 	struct me_print_options print;
 	bool in_place, printing;
+	bool meters;		  /* instrument --kind=meter */
 	const char *program;	  /* of --program */
 	enum me_object_kind kind; /* of the input */
-	/* verify: the original; a bit for each enum me_kind that the file may be, 0: all */
-	const char *original;
-	unsigned int kinds;
+	const char *original;	  /* verify: the original */
+	unsigned int
+		kinds; /* verify, adopt: a bit for each enum me_kind that the file may be, 0: default */
 	const char *adopted; /* adopt: the output that is put in place */
 	bool json, quiet;    /* --report */
 	bool dry_run;
@@ -83,6 +84,14 @@ void me_cli_set_threads(const struct mp_option *option, void *cli, char *arg,
 #define ME_CLI_THREADS_SHORT                                                                       \
 	MP_SET("threads", 0, me_cli_set_threads, "N",                                              \
 	       "Work on so many threads (default: as many as there are processors, at most 8)")
+
+/* For MP_SET(): adds kinds of outputs to @cli->kinds. */
+void me_cli_add_kinds(const struct mp_option *option, void *cli, char *arg,
+		      struct argp_state *state);
+#define ME_CLI_KINDS                                                                               \
+	"layout, edges, edges+threads, meter, pep, pep+poll, audit, calls, live, "                 \
+	"live+edges, live+meter"
+#define ME_CLI_KIND(doc_) MP_SET("kind", 0, me_cli_add_kinds, "KIND[,KIND]", doc_)
 
 /* Return: false: @arg is no number. */
 bool me_cli_to_number(const char *arg, uint64_t *value);

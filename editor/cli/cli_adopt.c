@@ -9,8 +9,11 @@
 #define MP_OPTIONS struct me_cli
 
 static const struct mp_option options[] = {
-	MP_FLAG("audits", inplace.may_audit,
-		"OUTPUT may be one that times two layouts of its functions (instrument --kind=audit)"),
+	ME_CLI_KIND("OUTPUT may be of such a kind: " ME_CLI_KINDS
+		    "; may be given several times (default: layout)"),
+	MP_FLAG("proved", inplace.proved,
+		"Do not verify again an OUTPUT that your own morph-optimize noted as proved against this original, by the "
+		"hashes of both; verify any other one"),
 	MP_LETTER_FLAG("dry-run", 'n', inplace.dry_run,
 		       "Do everything, verification too, but replace no file"),
 	ME_CLI_THREADS_SHORT, MP_OPTIONS_END};
@@ -51,6 +54,7 @@ int me_cli_adopt(struct me_cli *cli, int argc, char **argv)
 	int rc;
 
 	me_cli_parse(&usage, cli, argc, argv);
+	cli->inplace.kinds = cli->kinds;
 	rc = me_adopt(cli->options.input, cli->adopted, &cli->inplace, cli->options.nr_threads,
 		      &done, &err);
 	if (rc)

@@ -16,16 +16,22 @@
 
 static void set_kind(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
-	struct me_counting *c = &((struct me_cli *)options)->options.counting;
+	struct me_cli *cli = options;
+	struct me_counting *c = &cli->options.counting;
 
 	(void)o;
 	c->polls = !strcmp(arg, "pep,poll");
 	c->paths = c->polls || !strcmp(arg, "pep");
 	c->audit = !strcmp(arg, "audit");
 	c->calls = !strcmp(arg, "calls");
-	c->edges = !c->paths && !c->audit && !c->calls;
-	if (!c->edges || !strcmp(arg, "edges"))
+	cli->meters = !strcmp(arg, "meter") || !strncmp(arg, "meter,", 6);
+	c->edges = !c->paths && !c->audit && !c->calls && !cli->meters;
+	if (!strcmp(arg, "meter") || (!c->edges && !cli->meters) || !strcmp(arg, "edges"))
 		c->how = ME_COUNT_AUTO;
+	else if (!strcmp(arg, "meter,plain"))
+		c->how = ME_COUNT_PLAIN;
+	else if (!strcmp(arg, "meter,atomic"))
+		c->how = ME_COUNT_ATOMIC;
 	else if (!strcmp(arg, "edges,plain"))
 		c->how = ME_COUNT_PLAIN;
 	else if (!strcmp(arg, "edges,atomic"))
@@ -35,7 +41,7 @@ static void set_kind(const struct mp_option *o, void *options, char *arg, struct
 	else
 		argp_error(state,
 			   "--kind: '%s' is not edges, edges,plain, edges,atomic, edges,threads, "
-			   "pep, pep,poll, calls or audit",
+			   "meter, meter,plain, meter,atomic, pep, pep,poll, calls or audit",
 			   arg);
 }
 
@@ -67,9 +73,18 @@ static void check(void *options, struct argp_state *state)
 	struct me_cli *cli = options;
 	const struct me_optimize_options *o = &cli->options;
 	bool counts = o->counting.edges || o->counting.polls || o->counting.audit ||
-		      o->counting.calls;
+		      o->counting.calls || cli->meters;
 
 	me_cli_check_profile(state, cli);
+	if (cli->meters != (o->counting.meter != NULL))
+		argp_error(state, "--kind=meter and --meter=FILE go together");
+	if (o->layout.original && (!cli->meters || o->db || cli->fleet))
+		argp_error(state, "--layout=original is for --kind=meter, without a profile");
+	if (o->live_at && (o->counting.paths || o->counting.audit || o->counting.calls ||
+			   o->counting.how == ME_COUNT_THREADS || o->layout.huge_pages))
+		argp_error(state,
+			   "--live-at is for --kind=edges and --kind=meter, without counters for "
+			   "each thread, and not for huge-pages");
 	if (!o->input)
 		argp_error(state, "which file?");
 	if (o->output && cli->dry_run)
@@ -77,7 +92,7 @@ static void check(void *options, struct argp_state *state)
 	if (o->counting.path && !counts)
 		argp_error(
 			state,
-			"--counts needs --kind=edges, --kind=pep,poll, --kind=calls or --kind=audit");
+			"--counts needs --kind=edges, --kind=meter, --kind=pep,poll, --kind=calls or --kind=audit");
 	if (counts)
 		choose_counts(state, cli);
 }
@@ -87,14 +102,20 @@ static const struct mp_option options[] = {
 	       "edges (default): count how often each branch goes which way; in programs with threads "
 	       "that is exact with counters for each of the threads (edges,threads: the default where a "
 	       "program starts some), or with atomic ones, which take longer (edges,atomic), and not with "
-	       "shared ones (edges,plain). pep: keep in a free register by which way control came, for "
+	       "shared ones (edges,plain). meter: count at the places of --meter alone, with atomic counters in the same cases "
+	       "(meter,atomic, meter,plain). pep: keep in a free register by which way control came, for "
 	       "morphd --registers; with pep,poll the program is asked for that where paths end, by "
 	       "morphd run --polls. audit: two versions of the functions with the most samples, in the "
 	       "original's order and in the new order, timed in turns while the program runs, for morphd "
 	       "run --audit. calls: the call after a random number of calls is sampled, with its caller, for "
 	       "morphd run --calls."),
+	MP_VALUE(
+		TEXT, "meter", 0, options.counting.meter, "FILE",
+		"meter: where to count, at most eight places, one a line: the address of a block, as 0x401230; "
+		"0x401230<outside counts only what comes from outside of its function, 0x401230<0x401200 only what "
+		"comes from that block"),
 	MP_VALUE(TEXT, "counts", 0, options.counting.path, "PATH",
-		 "Where it counts, is asked, or writes times or calls: a file that it maps; %p in it is the process's number "
+		 "Where it counts, is asked, or writes times or calls: a file that it maps; %p in it is the process's number, %u its effective user's, who alone then may use the file "
 		 "(default: the output's name with .counts)"),
 	MP_OPTIONS_END};
 

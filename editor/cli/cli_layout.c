@@ -106,6 +106,7 @@ static const struct flag {
 	bool value, lab;
 } flags[] = {
 	{"huge-pages", offsetof(struct me_layout_options, huge_pages), true, false},
+	{"original", offsetof(struct me_layout_options, original), true, false},
 	{"no-tails", offsetof(struct me_layout_options, no_tails), true, true},
 	{"no-slots", offsetof(struct me_layout_options, slots), false, true},
 	{"no-inline", offsetof(struct me_layout_options, inline_leaves), false, true},
@@ -147,7 +148,7 @@ static void set_one(struct argp_state *state, struct me_cli *cli, bool lab, char
 		*value++ = '\0';
 	if (!set_value(state, cli, lab, word, value) &&
 	    (value || !set_flag(&cli->options.layout, lab, word)))
-		argp_error(state, "--%s: '%s' is not blocks=, functions= or huge-pages",
+		argp_error(state, "--%s: '%s' is not blocks=, functions=, huge-pages or original",
 			   lab ? "lab" : "layout", word);
 }
 
@@ -164,5 +165,5 @@ const struct mp_option me_cli_layout_options[] = {
 	MP_SET("layout", 0, set_words, "KEY[=VALUE],...",
 	       "blocks=ph (default), blocks=original; functions=auto (default), functions=ph, "
 	       "functions=original: the order of blocks, of functions; huge-pages: align the new code for "
-	       "pages of 2 MiB"),
+	       "pages of 2 MiB; original, with instrument --kind=meter: move only what holds counters, in its old order"),
 	MP_SET("lab", 0, set_words, "KEY[=VALUE],...", NULL), MP_OPTIONS_END};

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "editor/cli/cli.h"
-#include "editor/object/object.h"
 #include "editor/base/output_name.h"
 #include "editor/print/print.h"
 #include "libprof/cli/commands.h"
@@ -31,8 +30,8 @@ static void check_object(struct argp_state *state, const struct me_cli *cli)
 	if (!o->output && !cli->dry_run)
 		argp_error(state, "a relocatable object or an archive needs -o FILE");
 	if (cli->in_place || o->debug_file || o->audited_db || o->remove_markers || cli->printing ||
-	    cli->patch_list || o->plan || o->save_plan || o->nr_adjusts || o->adjust_words.nr ||
-	    o->explain)
+	    cli->patch_list || o->live_at || o->plan || o->save_plan || o->nr_adjusts ||
+	    o->adjust_words.nr || o->explain)
 		argp_error(state, "for relocatable objects and archives there is only the profile, "
 				  "--layout, --skip and --only");
 }
@@ -63,6 +62,9 @@ static void check_options(struct argp_state *state, const struct me_cli *cli)
 	if (o->output && (cli->in_place || cli->dry_run))
 		argp_error(state, "-o and --in-place exclude each other, and --dry-run goes with "
 				  "--in-place alone");
+	if (o->live_at && (cli->in_place || o->layout.huge_pages || o->remove_markers))
+		argp_error(state, "--live-at goes neither with --in-place nor with huge-pages or "
+				  "--markers=remove");
 	if ((cli->inplace.backup_dir || cli->inplace.break_links) && !cli->in_place)
 		argp_error(state, "--backup-dir and --break-links need --in-place");
 	if (cli->inplace.backup_dir && !*cli->inplace.backup_dir)

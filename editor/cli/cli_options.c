@@ -14,6 +14,9 @@
 
 #define MP_OPTIONS struct me_cli
 
+/* Addresses of memory that can be mapped are multiples of it. */
+#define ME_CLI_PAGE 4096
+
 bool me_cli_to_number(const char *arg, uint64_t *value)
 {
 	char *end;
@@ -101,8 +104,25 @@ void me_cli_check_profile(struct argp_state *state, const struct me_cli *cli)
 
 /* ---- the output --------------------------------------------------------------------------- */
 
+static void set_live_at(const struct mp_option *o, void *options, char *arg,
+			struct argp_state *state)
+{
+	struct me_cli *cli = options;
+	char *end;
+
+	errno = 0;
+	cli->options.live_at = strtoull(arg, &end, 0);
+	if (errno || *end || end == arg || *arg == '-' || !cli->options.live_at ||
+	    cli->options.live_at % ME_CLI_PAGE)
+		argp_error(state, "--%s: '%s' is not an address of a page", o->name, arg);
+}
+
 const struct mp_option me_cli_output_options[] = {
 	MP_VALUE(TEXT, "output", 'o', options.output, "FILE", "Write the new file here"),
+	MP_SET("live-at", 0, set_live_at, "ADDRESS",
+	       "Make it for processes that run FILE already: what is added to their memory begins at this "
+	       "address, and only code and constant tables change. ADDRESS is that of a free page, less the "
+	       "address at which FILE is loaded if FILE is position-independent"),
 	MP_LETTER_FLAG("dry-run", 'n', dry_run,
 		       "Do everything, verification too, but keep no file"),
 	MP_FLAG("explain", options.explain,
@@ -120,6 +140,15 @@ void me_cli_set_threads(const struct mp_option *o, void *options, char *arg,
 	if (nr < 1 || nr > MP_PARALLEL_MAX)
 		argp_error(state, "--%s: '%s' is not from 1 to %d", o->name, arg, MP_PARALLEL_MAX);
 	((struct me_cli *)options)->options.nr_threads = (unsigned int)nr;
+}
+
+void me_cli_add_kinds(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
+{
+	unsigned int kinds = me_kinds_find(arg);
+
+	if (!kinds)
+		argp_error(state, "--%s=%s: there is no such kind", o->name, arg);
+	((struct me_cli *)options)->kinds |= kinds;
 }
 
 static void add_words(const struct mp_option *o, void *options, char *arg, struct argp_state *state)

@@ -8,18 +8,8 @@
 #include "editor/cli/cli.h"
 #include "editor/cli/explain.h"
 #include "editor/cli/report.h"
-#include "editor/object/object.h"
 
 #define MP_OPTIONS struct me_cli
-
-static void add_kind(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
-{
-	int kind = me_kind_find(arg);
-
-	if (kind < 0)
-		argp_error(state, "--%s=%s: there is no such kind", o->name, arg);
-	((struct me_cli *)options)->kinds |= 1u << kind;
-}
 
 static const struct mp_option options[] = {
 	MP_VALUE(TEXT, "debug-file", 0, options.debug_file, "PATH|auto",
@@ -29,9 +19,8 @@ static const struct mp_option options[] = {
 		 "Where that of FILE is (default: where the link in FILE leads to, beside it)"),
 	MP_FLAG("explain", options.explain,
 		"Say what was verified, how often, and what is assumed"),
-	MP_SET("kind", 0, add_kind, "KIND",
-	       "FILE must be of this kind: layout, or a KIND of `instrument' (edges for all kinds of edges); may be given "
-	       "several times (default: any)"),
+	ME_CLI_KIND("FILE must be of such a kind: " ME_CLI_KINDS
+		    "; may be given several times (default: any)"),
 	ME_CLI_THREADS_SHORT,
 	MP_OPTIONS_END};
 

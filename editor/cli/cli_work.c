@@ -37,7 +37,8 @@ int me_cli_check_output(const struct me_cli *cli, const char *output, const char
 			struct mp_err *err)
 {
 	const struct me_optimize_options *o = &cli->options;
-	const char *named[] = {o->input, o->db, o->debug_file, o->audited_db, o->plan, other};
+	const char *named[] = {o->input,	  o->db, o->debug_file, o->audited_db, o->plan,
+			       o->counting.meter, other};
 	const char *inputs[sizeof(named) / sizeof(named[0]) + 1] = {NULL};
 	size_t nr = 0;
 
@@ -121,7 +122,7 @@ static int print_report(const struct me_cli *cli, const struct me_optimize_repor
 		failed = me_report_json(stdout, o, report);
 	else
 		me_report_text(stdout, o, report);
-	if (done && !cli->json && o->output && !me_counting_any(&o->counting))
+	if (done && !cli->json && o->output && !o->live_at && !me_counting_any(&o->counting))
 		me_advice_next(stdout, o, named_db, report);
 	return me_cli_flush(failed);
 }

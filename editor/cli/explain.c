@@ -59,6 +59,11 @@ static const char *const if_it_counts_or_polls[] = {
 	"calls, returns and indirect jumps pass no arithmetic flags",
 };
 
+static const char *const if_it_is_live[] = {
+	"a process into which it is put has the original's bytes, and nothing at the new addresses",
+	"its unwinders are led to the rows of copies, and it asks the loader about no other address of a copy",
+};
+
 static const char *const if_it_audits[] = {
 	"no other file of the process uses the segment register %gs",
 	"the program does not forbid itself the time-stamp counter or the runtime's system calls",
@@ -95,13 +100,17 @@ static uint64_t count_of(const struct me_verify_report *report, size_t i)
 static void assumed_say(const struct me_verify_report *report, bool relinkable,
 			void (*say)(void *to, const char *what), void *to)
 {
+	const bool live = report->kind == ME_KIND_LIVE || report->kind == ME_KIND_LIVE_COUNTS ||
+			  report->kind == ME_KIND_LIVE_METER;
 	const struct {
 		bool applies;
 		const char *const *list;
 		size_t nr;
 	} lists[] = {
 		{true, assumptions, NR(assumptions)},
-		{report->kind != ME_KIND_LAYOUT && report->kind != ME_KIND_NUMBERS,
+		{live, if_it_is_live, NR(if_it_is_live)},
+		{report->kind != ME_KIND_LAYOUT && report->kind != ME_KIND_NUMBERS &&
+			 report->kind != ME_KIND_LIVE,
 		 if_it_counts_or_polls, NR(if_it_counts_or_polls)},
 		{report->kind == ME_KIND_AUDIT, if_it_audits, NR(if_it_audits)},
 		{report->kind == ME_KIND_NUMBERS || report->kind == ME_KIND_POLLS,

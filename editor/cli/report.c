@@ -50,6 +50,8 @@ static void print_adopted(FILE *out, const char *input, const char *output,
 	if (done->through_link)
 		me_report_line(out, "  link to    ", done->path, "\n");
 	me_report_line(out, "  by         ", output, "\n");
+	fprintf(out, "  kind       %s, %s\n", done->kind,
+		done->known ? "proved when it was written" : "proved again");
 	if (done->backup)
 		me_report_line(out, "  original   kept in ", done->backup, "\n");
 	me_report_text_other_names(out, done);
@@ -60,9 +62,10 @@ int me_report_adopted(FILE *out, bool json, const char *input, const char *outpu
 {
 	if (json)
 		return me_report_json_print(
-			json_pack("{s:i, s:s, s:o, s:o, s:o, s:b, s:b, s:o, s:b, s:I}", "schema",
-				  ME_REPORT_SCHEMA, "command", "adopt", "input",
-				  mp_json_string(input), "output", mp_json_string(output), "path",
+			json_pack("{s:i, s:s, s:o, s:o, s:s, s:b, s:o, s:b, s:b, s:o, s:b, s:I}",
+				  "schema", ME_REPORT_SCHEMA, "command", "adopt", "input",
+				  mp_json_string(input), "output", mp_json_string(output), "kind",
+				  done->kind, "proved_again", !done->known, "path",
 				  mp_json_string(done->path), "replaced",
 				  !done->unchanged && !done->dry_run, "again", done->was_output,
 				  "backup",

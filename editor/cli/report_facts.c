@@ -9,6 +9,15 @@ const char *const me_stage_names[ME_NR_STAGES] = {
 	[ME_STAGE_WRITE] = "write",   [ME_STAGE_VERIFY] = "verify",
 };
 
+const char *const me_slice_stay_names[ME_NR_SLICE_STAYS] = {
+	[ME_SLICE_GOES] = "left out",
+	[ME_SLICE_FUNCTION] = "its function is not understood",
+	[ME_SLICE_UNPROVED] = "not proved to serve only markers",
+	[ME_SLICE_FORM] = "an instruction of another kind",
+	[ME_SLICE_READ] = "something else reads the marker, perhaps a spill",
+	[ME_SLICE_BLOCK] = "not a block of its own",
+};
+
 const char *me_report_evidence(const struct me_optimize_report *r)
 {
 	return r->relinkable ? "relocations" : "code, loader and data (no relocations)";

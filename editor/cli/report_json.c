@@ -110,6 +110,16 @@ static json_t *json_counting(const struct me_optimize_options *options,
 			 mp_json_string(options->counting.path));
 }
 
+static json_t *json_meter(const struct me_optimize_options *options,
+			  const struct me_optimize_report *r)
+{
+	return json_pack("{s:I, s:I, s:I, s:b, s:o}", "places", (json_int_t)r->metered.nr_places,
+			 "functions", (json_int_t)r->metered.nr_funcs, "fallen_through",
+			 (json_int_t)r->metered.nr_inline, "atomic",
+			 r->counters == ME_COUNTERS_ATOMIC, "path",
+			 mp_json_string(options->counting.path));
+}
+
 static json_t *json_numbers(const struct me_optimize_options *options,
 			    const struct me_number_report *n)
 {
@@ -299,7 +309,7 @@ static json_t *json_markers(const struct me_markers_report *m)
 	for (int i = ME_SLICE_GOES + 1; i < ME_NR_SLICE_STAYS; i++)
 		if (m->stays[i])
 			json_array_append_new(stay,
-					      json_pack("{s:s, s:I}", "why", me_slice_stay_name(i),
+					      json_pack("{s:s, s:I}", "why", me_slice_stay_names[i],
 							"accesses", (json_int_t)m->stays[i]));
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "markers", (json_int_t)m->nr_markers,
 			 "accesses", (json_int_t)m->nr_accesses, "left_out",
@@ -351,6 +361,8 @@ int me_report_json(FILE *out, const struct me_optimize_options *options,
 		json_object_set_new(root, "debug", json_debug(r));
 	if (options->counting.edges)
 		json_object_set_new(root, "counting", json_counting(options, r));
+	if (options->counting.meter)
+		json_object_set_new(root, "meter", json_meter(options, r));
 	if (options->counting.paths)
 		json_object_set_new(root, "paths", json_numbers(options, &r->numbered));
 	if (options->counting.calls)

@@ -8,6 +8,7 @@
 #include "editor/cli/report.h"
 
 extern const char *const me_stage_names[ME_NR_STAGES];
+extern const char *const me_slice_stay_names[ME_NR_SLICE_STAYS];
 
 /* Evidence by which analysis and verification know which words are addresses. */
 const char *me_report_evidence(const struct me_optimize_report *report);

@@ -267,6 +267,17 @@ static void text_counting(FILE *out, const struct me_optimize_options *options,
 	me_report_line(out, "\n  counted in ", options->counting.path, "\n");
 }
 
+static void text_meter(FILE *out, const struct me_optimize_options *options,
+		       const struct me_optimize_report *r)
+{
+	fprintf(out,
+		"  meter      %" PRIu32 " places in %" PRIu32 " functions%s (%" PRIu32
+		" fallen through)",
+		r->metered.nr_places, r->metered.nr_funcs,
+		r->counters == ME_COUNTERS_ATOMIC ? ", atomic" : "", r->metered.nr_inline);
+	me_report_line(out, "\n  counted in ", options->counting.path, "\n");
+}
+
 static void text_numbers(FILE *out, const struct me_optimize_options *options,
 			 const struct me_number_report *n)
 {
@@ -479,7 +490,7 @@ static void text_markers(FILE *out, const struct me_markers_report *m)
 	for (int i = ME_SLICE_GOES + 1; i < ME_NR_SLICE_STAYS; i++)
 		if (m->stays[i])
 			fprintf(out, "    %6" PRIu32 "  stay: %s\n", m->stays[i],
-				me_slice_stay_name(i));
+				me_slice_stay_names[i]);
 }
 
 void me_report_text(FILE *out, const struct me_optimize_options *options,
@@ -530,6 +541,8 @@ void me_report_text(FILE *out, const struct me_optimize_options *options,
 		text_code(out, r);
 		if (options->counting.edges)
 			text_counting(out, options, r);
+		if (options->counting.meter)
+			text_meter(out, options, r);
 		if (options->counting.paths)
 			text_numbers(out, options, &r->numbered);
 		if (options->counting.calls)

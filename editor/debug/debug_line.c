@@ -103,7 +103,8 @@ static int read_opcode(struct me_line_program *p, struct machine *m)
 	return 0;
 }
 
-int me_line_program_read(struct me_line_program *p, uint64_t off)
+/* Read the program at @off into @p: rows and sequences of moved code. Return: 0, -ENOMEM, -EBADMSG, -EPERM. */
+static int line_program_read(struct me_line_program *p, uint64_t off)
 {
 	const struct me_debug_section *s = &p->file->line;
 	struct machine m = {.first_row = 0};
@@ -122,7 +123,7 @@ int me_line_program_read(struct me_line_program *p, uint64_t off)
 	return !rc && p->nr_rows > m.first_row ? -EBADMSG : rc;
 }
 
-void me_line_program_fini(struct me_line_program *p)
+static void line_program_fini(struct me_line_program *p)
 {
 	free(p->rows);
 	free(p->sequences);
@@ -180,7 +181,7 @@ static int extend(struct me_line_program *p, uint64_t off, uint32_t *new_off, ui
 {
 	struct me_debug_section *s = &p->file->line;
 	size_t start = s->added.size;
-	int rc = me_line_program_read(p, off);
+	int rc = line_program_read(p, off);
 
 	if (!rc)
 		rc = me_line_find_parts(p);
@@ -214,7 +215,7 @@ int me_line_extend(struct me_debug_sections *file, uint64_t off, const struct me
 		return 0;
 	}
 	rc = extend(&p, off, new_off, added_off);
-	me_line_program_fini(&p);
+	line_program_fini(&p);
 	return rc ? rc : remember(file, off, *new_off);
 }
 
@@ -249,7 +250,7 @@ int me_line_find_callees(struct me_debug_sections *file, uint64_t off)
 	struct me_inlined_calls *calls = &file->inlined;
 	struct me_bytes unused = {0};
 	struct me_line_program p = {.file = file, .out = &unused};
-	int rc = me_line_program_read(&p, off);
+	int rc = line_program_read(&p, off);
 
 	for (uint32_t i = 0; i < p.nr_sequences && !rc; i++)
 		for (uint32_t k = 0; k < calls->nr_callees && !rc; k++) {
@@ -265,6 +266,6 @@ int me_line_find_callees(struct me_debug_sections *file, uint64_t off)
 	if (unused.failed)
 		rc = -ENOMEM;
 	me_bytes_fini(&unused);
-	me_line_program_fini(&p);
+	line_program_fini(&p);
 	return rc;
 }

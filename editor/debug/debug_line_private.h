@@ -47,9 +47,6 @@ struct me_line_program {
 	uint64_t first_added;
 };
 
-/* Read the program at @off into @p: rows and sequences of moved code. Return: 0, -ENOMEM, -EBADMSG, -EPERM. */
-int me_line_program_read(struct me_line_program *p, uint64_t off);
-void me_line_program_fini(struct me_line_program *p);
 /* ---- debug_line_rows.c ---- */
 /* The first row of @s at @address; if there is none, the last row before it. */
 uint32_t me_line_covering_row(const struct me_line_program *p, const struct me_line_sequence *s,

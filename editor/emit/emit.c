@@ -24,6 +24,7 @@
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/audit_code.h"
 #include "editor/place/clock_code.h"
+#include "editor/place/stub_code.h"
 #include "libprof/base/round.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
@@ -34,9 +35,15 @@
  */
 static uint8_t call_off(const struct me_placement *placement, const struct me_copy *copy)
 {
+	const struct me_stub *stub;
+
 	if (!copy->stub)
 		return 0;
-	switch (placement->stubs[copy->stub - 1].does) {
+	stub = &placement->stubs[copy->stub - 1];
+	if (stub->checks)
+		return (uint8_t)(copy->body_size -
+				 me_stub_code_check_call(stub, placement->counters));
+	switch (stub->does) {
 	case ME_STUB_ENTERS:
 		return (uint8_t)(copy->body_size - ME_ENTER_CODE_SIZE + ME_ENTER_CODE_CALL);
 	case ME_STUB_LEAVES:
@@ -412,7 +419,7 @@ static int place_copies(struct me_emitter *e, struct mp_err *err)
 	const struct me_plan *plan = e->plan;
 	const struct me_instrumentation *added = e->added;
 	int rc = me_segment_choose(e->elf, plan->page_log2 ? UINT64_C(1) << plan->page_log2 : 0,
-				   &e->segment, err);
+				   plan->live_at, &e->segment, err);
 
 	if (!rc && added->nr_counters) {
 		rc = me_start_find(e->elf, &e->start, err);

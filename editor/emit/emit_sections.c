@@ -113,6 +113,16 @@ static int add_version_tables(struct me_emitter *e, struct mp_err *err)
 	return 0;
 }
 
+/* Add the mark of an output that may be put into a running process: a section without bytes. */
+static int add_live_mark(struct me_emitter *e, struct mp_err *err)
+{
+	uint32_t i;
+
+	if (e->plan->live_at && me_sections_append(&e->sections, MP_LIVE_SECTION, SHT_PROGBITS, &i))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	return 0;
+}
+
 static int name_by_build_id(const struct me_emitter *e, char *name, struct mp_err *err)
 {
 	struct mp_id id = {0};
@@ -288,6 +298,8 @@ int me_emitter_build_rest(struct me_emitter *e, const struct mp_elf *debug, cons
 		rc = add_answers(e, err);
 	if (!rc && e->table)
 		rc = add_table(e, err);
+	if (!rc)
+		rc = add_live_mark(e, err);
 	return rc ? rc : assemble(e, err);
 }
 

@@ -13,7 +13,7 @@
 
 struct dynamic {
 	uint64_t init_off;  /* of DT_INIT in the file, 0: none */
-	uint64_t spare_off; /* of a DT_NULL with another entry behind it, 0: none */
+	uint64_t spare_off; /* of a DT_NULL with another one behind it, 0: none */
 	uint64_t init;
 	bool named, pie, interpreted;
 };
@@ -27,8 +27,15 @@ static void read_dynamic(const struct mp_elf *elf, const Elf64_Phdr *p, struct d
 
 		memcpy(&dyn, elf->data + p->p_offset + at, sizeof(dyn));
 		if (dyn.d_tag == DT_NULL) {
-			if (at + 2 * sizeof(dyn) <= p->p_filesz)
-				out->spare_off = p->p_offset + at;
+			uint64_t behind = at + sizeof(dyn);
+			bool ends = false;
+
+			/* With a DT_INIT here, the loader would go on to that entry. */
+			if (behind + sizeof(dyn) <= p->p_filesz) {
+				memcpy(&dyn, elf->data + p->p_offset + behind, sizeof(dyn));
+				ends = dyn.d_tag == DT_NULL;
+			}
+			out->spare_off = ends ? p->p_offset + at : 0;
 			return;
 		}
 		if (dyn.d_tag == DT_INIT) {

@@ -100,5 +100,32 @@ bool me_patch_fits_padding(const struct mp_cfg *cfg, uint32_t index)
 
 bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table)
 {
-	return table->private_refs && (cfg->elf->relinkable || me_table_form_is_plain(cfg, table));
+	/* An entry across the border of two pages would change in two steps in a running process. */
+	return table->private_refs && !(table->vaddr % 4) &&
+	       (cfg->elf->relinkable || me_table_form_is_plain(cfg, table));
+}
+
+/* A patch begins at most so far behind its block's start: behind endbr64. */
+#define PATCH_AT_MAX 4u
+
+/*
+ * A thread may be in a call, on any stack, when the patch is written, and then returns into its middle. Calls are
+ * five bytes long or shorter, so only calls through registers and memory are concerned.
+ */
+void me_patch_keep_returns(struct mp_cfg *cfg)
+{
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++) {
+		const struct mp_block *block = &cfg->blocks[b];
+		const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
+		struct mp_insn insn;
+
+		for (uint32_t at = 0;
+		     bytes && at < block->size && at < PATCH_AT_MAX + ME_PATCH_SIZE;
+		     at += insn.len) {
+			if (mp_insn_decode(bytes + at, block->size - at, block->vaddr + at, &insn))
+				break;
+			if (insn.kind == MP_INSN_CALL || insn.kind == MP_INSN_ICALL)
+				mp_cfg_note_target(cfg, block->vaddr + at + insn.len);
+		}
+	}
 }

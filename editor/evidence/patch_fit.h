@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * patch_fit - which old code can lead to copies: block starts with room for a jump, and jump tables
- * whose entries may change. Writes nothing; patch does. Called by patch, pointer and old_code.
+ * whose entries may change. Writes nothing; patch does. Called by patch, pointer, old_code
+ * and entries.
  */
 #ifndef ME_PATCH_FIT_H
 #define ME_PATCH_FIT_H
@@ -24,6 +25,8 @@ bool me_patch_fits(const struct mp_cfg *cfg, uint32_t block);
  * function, and nothing may lead to them or name them. Verify proves the same by itself.
  */
 bool me_patch_fits_padding(const struct mp_cfg *cfg, uint32_t block);
+/* From now on, no jump fits where a call would return into its middle. */
+void me_patch_keep_returns(struct mp_cfg *cfg);
 /* Will the entries of @table lead to copies? */
 bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table);
 

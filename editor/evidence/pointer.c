@@ -57,10 +57,26 @@ static bool is_known_code(const struct finder *f, uint64_t vaddr)
 		f->cfg->funcs[f->cfg->blocks[block].func].problem == MP_PROBLEM_UNRESOLVED_JUMP);
 }
 
+/* Does the code at @vaddr belong to the function that begins at @entry? */
+static bool is_own_entry(const struct finder *f, uint64_t vaddr, uint64_t entry)
+{
+	const struct mp_fde *fde = mp_elf_fde_before(f->cfg->elf, vaddr);
+
+	return mp_cfg_func_at(f->cfg, vaddr) == mp_cfg_func_at(f->cfg, entry) ||
+	       (fde && fde->start == entry && vaddr - entry < fde->size);
+}
+
 static void add_site(struct finder *f, uint64_t vaddr, uint64_t target, enum me_site_kind kind)
 {
 	struct me_pointers *out = f->out;
 
+	/*
+	 * A function's own entry may be the base of a sum: in the large code model, code finds the GOT by its distance from
+	 * the very instruction that takes this address.
+	 */
+	if (kind != ME_SITE_WORD && entry_at(f, target) != MP_NONE &&
+	    mp_elf_is_code(f->cfg->elf, vaddr) && is_own_entry(f, vaddr, target))
+		bar(f, entry_at(f, target));
 	if (kind != ME_SITE_WORD && mp_elf_is_code(f->cfg->elf, vaddr) &&
 	    !is_known_code(f, vaddr)) {
 		bar(f, mp_cfg_func_at(f->cfg, target));

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libprof/insn/insn.h"
+
 /* ---- addresses behind code or memory ------------------------------------------------------- */
 
 #define MAX_ENDS 24
@@ -13,6 +15,7 @@ struct ends {
 	uint64_t vaddr[MAX_ENDS];
 	uint32_t nr;
 	uint64_t low, high;
+	uint32_t nr_others; /* fields that hold such an address, but are no operands */
 };
 
 static void add_end(const struct mp_elf *elf, struct ends *ends, uint64_t vaddr)
@@ -72,6 +75,63 @@ static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 	}
 }
 
+/* Does a direct branch of the function lead to @target? */
+static bool is_target(const struct mp_elf *elf, const struct mp_fde *fde, uint64_t target)
+{
+	struct mp_insn insn = {0};
+
+	for (uint64_t off = 0; off < fde->size; off += insn.len) {
+		const uint8_t *bytes = mp_elf_bytes(elf, fde->start + off, fde->size - off);
+
+		if (!bytes || mp_insn_decode(bytes, fde->size - off, fde->start + off, &insn))
+			return false;
+		if (insn.kind != MP_INSN_OTHER && !insn.rip_relative && insn.target == target)
+			return true;
+	}
+	return false;
+}
+
+static bool goes_on(const struct mp_insn *insn)
+{
+	return insn->kind != MP_INSN_JUMP && insn->kind != MP_INSN_IJUMP &&
+	       insn->kind != MP_INSN_RET && insn->kind != MP_INSN_TRAP;
+}
+
+/*
+ * Is the field at @at the displacement of an operand in memory (@relative), or else a constant or an absolute address? Only
+ * where control comes from the start of a function with unwind information, or from a branch in it, it is known where
+ * instructions begin. Other code is believed to have such a field, and so is all code behind MAX_OTHERS that proved to be
+ * none: the work stays small.
+ */
+#define MAX_OTHERS 16
+
+static bool is_field(const struct mp_elf *elf, struct ends *ends, uint64_t at, bool relative)
+{
+	const struct mp_fde *fde = mp_elf_fde_before(elf, at);
+	uint64_t from, now;
+	struct mp_insn insn;
+
+	if (!fde || at - fde->start >= fde->size || ends->nr_others == MAX_OTHERS)
+		return true;
+	from = fde->start;
+	for (now = from; now <= at; now += insn.len) {
+		uint64_t left = fde->start + fde->size - now;
+		const uint8_t *bytes = mp_elf_bytes(elf, now, left);
+
+		if (!bytes || mp_insn_decode(bytes, left, now, &insn))
+			return true;
+		if (!goes_on(&insn))
+			from = now + insn.len;
+	}
+	now -= insn.len;
+	if (relative ? insn.rip_relative && at - now == insn.disp_off
+		     : (insn.imm_size && at - now == insn.imm_off) ||
+			       (insn.mem_disp_off && at - now == insn.mem_disp_off))
+		return true;
+	ends->nr_others++;
+	return from > at || (from != fde->start && !is_target(elf, fde, from));
+}
+
 static bool is_operation(uint8_t opcode)
 {
 	return opcode == 0x81 || opcode == 0xc7;
@@ -83,15 +143,18 @@ static bool is_operation(uint8_t opcode)
  */
 #define FIELD_BEFORE 7
 
-static bool field_names_end(const struct ends *ends, const uint8_t *p, uint64_t at, bool fixed)
+static bool field_names_end(const struct mp_elf *elf, struct ends *ends, const uint8_t *p,
+			    uint64_t at)
 {
 	bool absolute = p[-1] == 0x25 && (p[-2] & 0xc7) == 0x04;
 	int32_t field;
 
 	memcpy(&field, p, sizeof(field));
-	if ((p[-1] & 0xc7) == 0x05 && !absolute && is_end(ends, at + 4 + (uint64_t)(int64_t)field))
+	if ((p[-1] & 0xc7) == 0x05 && !absolute &&
+	    is_end(ends, at + 4 + (uint64_t)(int64_t)field) && is_field(elf, ends, at, true))
 		return true;
-	if (!fixed || field <= 0 || !is_end(ends, (uint64_t)field))
+	if (elf->ehdr.e_type != ET_EXEC || field <= 0 || !is_end(ends, (uint64_t)field) ||
+	    !is_field(elf, ends, at, false))
 		return false;
 	/* mov $, %reg; add $, %eax and its like; push $ */
 	if (absolute || (p[-1] & 0xf8) == 0xb8 || (p[-1] & 0xc7) == 0x05 || p[-1] == 0x68)
@@ -144,7 +207,7 @@ static inline bool may_name_end(const struct ends *ends, const uint8_t *p, uint6
 }
 
 static bool code_names_end(const struct mp_elf *elf, const struct mp_section *sec,
-			   const struct ends *ends)
+			   struct ends *ends)
 {
 	const uint8_t *p = sec->type == SHT_NOBITS ? NULL
 						   : mp_elf_bytes(elf, sec->vaddr, sec->size);
@@ -159,7 +222,7 @@ static bool code_names_end(const struct mp_elf *elf, const struct mp_section *se
 		else if (!may_name_end(ends, p + k, sec->vaddr + k, fixed))
 			k = next;
 		for (; !found && k < next; k++)
-			found = field_names_end(ends, p + k, sec->vaddr + k, fixed);
+			found = field_names_end(elf, ends, p + k, sec->vaddr + k);
 		if (k - from >= MP_ELF_READ_AT_ONCE) {
 			mp_elf_drop_bytes(elf, p + from, k - from);
 			from = k;
@@ -186,7 +249,7 @@ static bool data_names_end(const struct mp_elf *elf, const struct mp_section *se
 }
 
 /* Does an operand, or a word of data, hold one of these addresses? */
-static bool names_end(const struct mp_elf *elf, const struct ends *ends)
+static bool names_end(const struct mp_elf *elf, struct ends *ends)
 {
 	for (uint32_t i = 0; i < elf->nr_sections; i++) {
 		const struct mp_section *sec = &elf->sections[i];

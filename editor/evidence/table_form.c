@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * table_form - recognises the forms of table_form.h by their bytes. Called by patch and
- * entries. verify has its own reading.
+ * patch_fit. verify has its own reading.
  */
 #include "editor/evidence/table_form.h"
 

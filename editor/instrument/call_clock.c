@@ -8,7 +8,7 @@
 
 #include "editor/base/runtime.h"
 #include "editor/evidence/eligible.h"
-#include "editor/evidence/flags.h"
+#include "editor/evidence/flags/flags.h"
 #include "editor/instrument/old_code.h"
 #include "editor/instrument/stubs.h"
 #include "editor/unwind/unwind.h"

@@ -27,7 +27,7 @@ struct me_call_clock_report {
  * me_call_clock_plan - adds the stubs to @plan, and the blocks of functions with @movable[func] that it
  * lacks. @counts: NULL: none. A function does not count if its callers pass it flags, if control may
  * stay in its old code, or if no unwind row can describe a call at its entry.
- * Return: 0, -ENOMEM, -EPERM.
+ * Return: 0, -ENOMEM.
  */
 int me_call_clock_plan(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		       const uint8_t *movable, struct me_plan *plan,

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "editor/evidence/flags.h"
+#include "editor/evidence/flags/flags.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/counts.h"
 

@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "editor/evidence/eligible.h"
-#include "editor/evidence/flags.h"
+#include "editor/evidence/flags/flags.h"
 #include "editor/instrument/flow.h"
 #include "editor/instrument/old_code.h"
 #include "editor/instrument/stubs.h"
+#include "editor/unwind/unwind.h"
 #include "libprof/base/grow.h"
 #include "libprof/note/edge_table.h"
 #include "libprof/insn/insn.h"
@@ -322,12 +323,13 @@ static bool add_check(struct planner *p, uint32_t entry, uint32_t first)
 								    .checks = true}});
 }
 
-static bool add_function(struct planner *p, uint32_t func)
+/* @checks: a thread may begin in it. */
+static bool add_function(struct planner *p, uint32_t func, bool checks)
 {
 	struct mp_edge_table *t = &p->table;
 	const struct me_flow *flow = &p->in->flow;
 	const struct mp_cfg *cfg = p->in->cfg;
-	uint32_t first = t->nr_blocks, first_stub = p->stubs.nr, entry = entry_of(cfg, func);
+	uint32_t first = t->nr_blocks, first_stub = p->stubs.nr;
 
 	if (mp_grow(t->blocks, p->cap_blocks, (uint64_t)t->nr_blocks + flow->nr_blocks) ||
 	    mp_grow(t->edges, p->cap_edges, (uint64_t)t->nr_edges + flow->nr_edges))
@@ -361,7 +363,7 @@ static bool add_function(struct planner *p, uint32_t func)
 		if (!me_stubs_add(&p->stubs, stub_of(flow, edge, out->counter)))
 			return false;
 	}
-	return !p->threads || !may_begin_thread(p, func, entry) || add_check(p, entry, first_stub);
+	return !checks || add_check(p, entry_of(cfg, func), first_stub);
 }
 
 static int add_functions(struct planner *p, const struct mp_counts *counts, const uint8_t *movable)
@@ -372,17 +374,65 @@ static int add_functions(struct planner *p, const struct mp_counts *counts, cons
 	if (!p->table.funcs)
 		return -ENOMEM;
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++) {
-		int rc;
+		uint32_t entry = entry_of(cfg, f);
+		int rc, checks = 0;
 
 		if (!movable[f])
 			continue;
 		rc = build(p->in, counts, f);
-		if (rc)
-			return rc;
-		if (p->in->flow.nr_blocks && !add_function(p, f))
+		/* The check may call the runtime. */
+		if (!rc && p->threads && may_begin_thread(p, f, entry))
+			checks = me_unwind_has_frame(cfg, entry);
+		if (rc || checks < 0)
+			return rc ? rc : checks;
+		if (p->in->flow.nr_blocks && !add_function(p, f, checks))
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* ---- single places ----------------------------------------------------------------------- */
+
+/* Is a stub that counts all control to @block possible? */
+static bool takes_stub(const struct me_instrument *in, uint32_t block)
+{
+	return !me_block_stays(&in->cfg->blocks[block]) && !in->flags.live[block];
+}
+
+int me_instrument_stub(struct me_instrument *in, const struct mp_edge_place *place,
+		       struct me_stub_to *out)
+{
+	const struct mp_cfg *cfg = in->cfg;
+	const struct me_flow *flow = &in->flow;
+	uint32_t to = mp_cfg_block_starting(cfg, place->block), from = MP_NONE;
+	int rc;
+
+	if (to == MP_NONE || cfg->blocks[to].func == MP_NONE)
+		return -ENOENT;
+	if (place->from == MP_PLACE_ALL) {
+		*out = (struct me_stub_to){.block = to, .what = {.arrivals = ME_STUB_ALL}};
+		return takes_stub(in, to) ? 0 : -EPERM;
+	}
+	if (place->from != MP_PLACE_OUTSIDE) {
+		from = mp_cfg_block_starting(cfg, place->from);
+		if (from == MP_NONE || cfg->blocks[from].func != cfg->blocks[to].func)
+			return -ENOENT;
+	}
+	rc = build(in, NULL, cfg->blocks[to].func);
+	if (rc)
+		return rc == -EDOM ? -EPERM : rc;
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		const struct me_flow_edge *edge = &flow->edges[e];
+
+		if (edge->to == flow->nr_blocks || flow->first_block + edge->to != to ||
+		    (from == MP_NONE ? edge->from != flow->nr_blocks
+				     : edge->from == flow->nr_blocks ||
+					       flow->first_block + edge->from != from))
+			continue;
+		*out = stub_of(flow, edge, 0);
+		return edge->place == ME_FLOW_NOWHERE ? -EPERM : 0;
+	}
+	return -ENOENT;
 }
 
 /* ---- the plan ---------------------------------------------------------------------------- */

@@ -13,11 +13,13 @@
 
 #include <stdint.h>
 
+#include "editor/instrument/stubs.h"
 #include "editor/instrumentation.h"
 #include "editor/plan.h"
 #include "libprof/cfg/cfg.h"
 #include "libprof/infer/counts.h"
 #include "libprof/base/err.h"
+#include "libprof/note/edge_place.h"
 
 enum me_uncounted {
 	ME_COUNTED,
@@ -40,7 +42,7 @@ struct me_instrument;
 /*
  * me_instrument_new - find the functions with @movable[func] that can be counted. For
  * the others, clears @movable and sets @detail[func] to the reason.
- * Return: 0, -ENOMEM, -EPERM. Ownership: me_instrument_free(*@out), which takes NULL.
+ * Return: 0, -ENOMEM. Ownership: me_instrument_free(*@out), which takes NULL.
  */
 int me_instrument_new(const struct mp_cfg *cfg, uint8_t *movable, const char **detail,
 		      struct me_instrument **out, struct mp_err *err);
@@ -55,6 +57,13 @@ int me_instrument_plan(struct me_instrument *instrument, const struct mp_counts 
 		       const uint8_t *movable, struct me_plan *plan,
 		       struct me_instrumentation *added, struct me_instrument_report *report,
 		       struct mp_err *err);
+/*
+ * me_instrument_stub - the stub that counts what @place names, as a version that counts all edges would have it: the
+ * block that it stands before, and what it counts. Call it before me_instrument_plan().
+ * Return: 0; -ENOENT: no block begins there, or no control goes this way; -EPERM: no stub may stand there; -ENOMEM.
+ */
+int me_instrument_stub(struct me_instrument *instrument, const struct mp_edge_place *place,
+		       struct me_stub_to *out);
 void me_instrument_free(struct me_instrument *instrument);
 
 #endif

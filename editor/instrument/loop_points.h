@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "editor/base/runtime.h"
-#include "editor/evidence/flags.h"
+#include "editor/evidence/flags/flags.h"
 #include "editor/plan.h"
 #include "libprof/base/err.h"
 #include "libprof/cfg/cfg.h"

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "editor/evidence/flags.h"
+#include "editor/evidence/flags/flags.h"
 #include "editor/instrument/flow.h"
 #include "editor/instrument/number.h"
 #include "editor/instrument/register_offset.h"

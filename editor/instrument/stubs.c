@@ -17,6 +17,7 @@
 
 struct putter {
 	const struct mp_cfg *cfg;
+	const uint8_t *movable;
 	const struct me_stubs *stubs;
 	struct me_plan out;
 	struct me_stub *list; /* the stubs of @out */
@@ -24,6 +25,14 @@ struct putter {
 	uint32_t cap_blocks, cap_list;
 	uint32_t nr_inline;
 };
+
+/* Is the block of a function that stays as the plan has it? */
+static bool is_other(const struct putter *p, uint32_t block)
+{
+	uint32_t func = p->cfg->blocks[block].func;
+
+	return p->stubs->others_stay && (func == MP_NONE || !p->movable[func]);
+}
 
 bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub)
 {
@@ -91,7 +100,8 @@ static bool put_block(struct putter *p, struct me_plan_block block)
 	}
 	if (mp_grow(out->blocks, p->cap_blocks, out->nr_blocks + 1))
 		return false;
-	block.run = block.loop = block.pad = 0;
+	if (!is_other(p, block.block))
+		block.run = block.loop = block.pad = 0;
 	out->blocks[out->nr_blocks++] = block;
 	return true;
 }
@@ -169,12 +179,12 @@ static struct between *find_between(const struct putter *p, uint32_t *nr)
 	return all;
 }
 
-static void drop_clones(struct me_plan *plan)
+static void drop_clones(const struct putter *p, struct me_plan *plan)
 {
 	uint32_t nr = 0;
 
 	for (uint32_t i = 0; i < plan->nr_blocks; i++)
-		if (!plan->blocks[i].clone)
+		if (!plan->blocks[i].clone || is_other(p, plan->blocks[i].block))
 			plan->blocks[nr++] = plan->blocks[i];
 	plan->nr_blocks = nr;
 }
@@ -251,10 +261,10 @@ static int put_stubs(struct putter *p, const struct me_plan *plan)
 int me_stubs_put(const struct mp_cfg *cfg, const uint8_t *movable, struct me_stubs *stubs,
 		 struct me_plan *plan, struct me_instrumentation *added, uint32_t *nr_inline)
 {
-	struct putter p = {.cfg = cfg, .stubs = stubs};
+	struct putter p = {.cfg = cfg, .movable = movable, .stubs = stubs};
 	int rc;
 
-	drop_clones(plan);
+	drop_clones(&p, plan);
 	if (!add_missing(plan, cfg, movable))
 		return -ENOMEM;
 	if (stubs->nr)

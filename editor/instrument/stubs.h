@@ -23,15 +23,15 @@ struct me_stub_to {
 struct me_stubs {
 	struct me_stub_to *list;
 	uint32_t nr, cap;
+	bool others_stay; /* functions that are not movable keep their clones and their runs */
 };
 
 /* Add a stub to the list. Return: false: out of memory. Ownership: me_stubs_fini(@stubs). */
 bool me_stubs_add(struct me_stubs *stubs, struct me_stub_to stub);
 void me_stubs_fini(struct me_stubs *stubs);
 /*
- * me_stubs_put - sorts @stubs, and puts them into @plan and @added. Adds copies of all blocks of
- * functions with @movable that @plan lacks, and removes its clones: the blocks' copies replace
- * them. *@nr_inline: number of stubs that control falls through; others cost a jump more.
+ * me_stubs_put - sorts @stubs, which are of functions with @movable, and puts them into @plan and @added. Adds copies
+ * of all blocks of these functions that @plan lacks, and removes all clones: the blocks' copies replace them. *@nr_inline: number of stubs that control falls through; others cost a jump more.
  * Return: 0, -ENOMEM: @plan is not usable.
  */
 int me_stubs_put(const struct mp_cfg *cfg, const uint8_t *movable, struct me_stubs *stubs,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "editor/evidence/eligible.h"
-#include "editor/evidence/flags.h"
+#include "editor/evidence/flags/flags.h"
 #include "editor/instrument/old_code.h"
 #include "editor/place/version_tables.h"
 #include "editor/unwind/unwind.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "editor/layout/predict.h"
-#include "editor/evidence/table_form.h"
+#include "editor/evidence/patch_fit.h"
 
 /* Rounding error: a smaller share of a block's count is not an arrival. */
 #define ROUNDING 1e-6
@@ -41,8 +41,6 @@ static bool func_runs(const struct walk *w, uint32_t f)
 /* Predict which tables patch will leave as they are. */
 static void tables_find_kept(const struct walk *w)
 {
-	bool relinkable = w->cfg->elf && w->cfg->elf->relinkable;
-
 	for (uint32_t t = 0; t < w->cfg->nr_tables; t++) {
 		const struct mp_table *table = &w->cfg->tables[t];
 
@@ -50,8 +48,7 @@ static void tables_find_kept(const struct walk *w)
 			continue;
 		if (table->kind == MP_TABLE_ABS64 && w->labels && w->labels[table->func])
 			continue;
-		w->kept[t] = !table->private_refs ||
-			     (!relinkable && !me_table_form_is_plain(w->cfg, table));
+		w->kept[t] = !me_patch_leads_table(w->cfg, table);
 	}
 }
 

@@ -37,6 +37,8 @@ struct me_layout_options {
 	bool no_tails;	       /* no tail duplication */
 	uint8_t line_log2;     /* keep runs in lines of this size; 0: no padding */
 	bool huge_pages;       /* the new code can be backed by pages of 2 MiB */
+	/* no function moves but those that a meter needs, in the original's order; layout itself does not ask */
+	bool original;
 	bool slots; /* calls of PLT stubs go through the slots; layout itself does not ask */
 	bool inline_leaves; /* small functions replace calls of them; layout itself does not ask */
 	unsigned int nr_threads; /* as mp_parallel_for() takes it; the plan does not depend on it */

@@ -430,34 +430,3 @@ int me_slices_find(const struct mp_cfg *cfg, const struct me_markers *markers,
 	me_slices_fini(out);
 	return mp_err_set(err, ENOMEM, "out of memory");
 }
-
-int me_slice_barred_add(struct me_slice_barred *barred, const uint64_t *vaddrs, uint32_t nr,
-			struct mp_err *err)
-{
-	if (mp_resize(barred->vaddrs, (size_t)barred->nr + nr))
-		return mp_err_set(err, ENOMEM, "out of memory");
-	memcpy(barred->vaddrs + barred->nr, vaddrs, nr * sizeof(*vaddrs));
-	barred->nr += nr;
-	return 0;
-}
-
-void me_slices_fini(struct me_slices *slices)
-{
-	free(slices->insns);
-	free(slices->accesses);
-	*slices = (struct me_slices){0};
-}
-
-const char *me_slice_stay_name(enum me_slice_stay stay)
-{
-	static const char *const names[] = {
-		[ME_SLICE_GOES] = "left out",
-		[ME_SLICE_FUNCTION] = "its function is not understood",
-		[ME_SLICE_UNPROVED] = "not proved to serve only markers",
-		[ME_SLICE_FORM] = "an instruction of another kind",
-		[ME_SLICE_READ] = "something else reads the marker, perhaps a spill",
-		[ME_SLICE_BLOCK] = "not a block of its own",
-	};
-
-	return stay < ME_NR_SLICE_STAYS ? names[stay] : "?";
-}

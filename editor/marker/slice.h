@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * slice - finds the instructions that serve only code markers: load, additions and store of a
- * marker, and what computes only the number to add. Called by optimize and cli_markers.
+ * marker, and what computes only the number to add. Called by optimize_markers and compilations.
  *
  * An instruction serves only markers if its result is needed when markers are read, and is not
  * needed when no marker is read. Liveness over all functions answers both questions: an instruction
@@ -10,6 +10,8 @@
  */
 #ifndef ME_SLICE_H
 #define ME_SLICE_H
+
+#include <stdlib.h>
 
 #include "editor/marker/marker.h"
 #include "libprof/cfg/cfg.h"
@@ -57,10 +59,11 @@ struct me_slice_barred {
  */
 int me_slices_find(const struct mp_cfg *cfg, const struct me_markers *markers,
 		   const struct me_slice_barred *barred, struct me_slices *out, struct mp_err *err);
-void me_slices_fini(struct me_slices *slices);
-/* Adds @nr addresses. Return: 0, -ENOMEM. Ownership: free(@barred->vaddrs). */
-int me_slice_barred_add(struct me_slice_barred *barred, const uint64_t *vaddrs, uint32_t nr,
-			struct mp_err *err);
-const char *me_slice_stay_name(enum me_slice_stay stay);
+static inline void me_slices_fini(struct me_slices *slices)
+{
+	free(slices->insns);
+	free(slices->accesses);
+	*slices = (struct me_slices){0};
+}
 
 #endif

@@ -61,15 +61,6 @@ void me_object_report_fini(struct me_object_report *report);
 /* Notes that a function, or (@name NULL) a member, is left alone. */
 int me_object_leave(struct me_object_report *report, const char *name, const char *why, bool moved);
 
-/* ME_OBJECT_NONE: neither an object nor an archive, or there is no such file. */
-enum me_object_kind {
-	ME_OBJECT_NONE,
-	ME_OBJECT_REL,
-	ME_OBJECT_ARCHIVE
-};
-/* Return: 0; -errno: it could not be read. */
-int me_object_kind(const char *path, enum me_object_kind *kind, struct mp_err *err);
-
 /*
  * me_object_rewrite - one object: @out gets the new file, verified. Return: 0; -ENODATA: the plan
  * has nothing for it; -EPERM: it stays as it is, and @err says why; else -errno.

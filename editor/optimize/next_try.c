@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libprof/base/grow.h"
 
@@ -50,6 +51,17 @@ static bool is_left_out(const struct me_next_try *next, uint64_t vaddr)
 	return false;
 }
 
+static int add_needed(struct me_slice_barred *needed, const struct me_verify_report *report,
+		      struct mp_err *err)
+{
+	if (mp_resize(needed->vaddrs, (size_t)needed->nr + report->nr_needed))
+		return mp_err_set(err, ENOMEM, "out of memory");
+	memcpy(needed->vaddrs + needed->nr, report->needed,
+	       report->nr_needed * sizeof(*report->needed));
+	needed->nr += report->nr_needed;
+	return 0;
+}
+
 static int leave_out(struct me_next_try *next, const struct me_verify_report *report,
 		     struct mp_err *err)
 {
@@ -72,7 +84,7 @@ int me_next_try_learn(struct me_next_try *next, const struct me_verify_report *r
 	if (report->nr_unproved)
 		return add_registers(next, report, err);
 	if (report->nr_needed)
-		return me_slice_barred_add(&next->needed, report->needed, report->nr_needed, err);
+		return add_needed(&next->needed, report, err);
 	return report->nr_refused ? leave_out(next, report, err) : -EPERM;
 }
 

@@ -54,6 +54,8 @@ static void forget_profile(struct me_job *job)
 {
 	me_instrument_free(job->instrument);
 	job->instrument = NULL;
+	me_meter_free(job->meter);
+	job->meter = NULL;
 	me_number_free(job->number);
 	job->number = NULL;
 	if (!job->options->print) /* which shows counts beside places */
@@ -98,10 +100,13 @@ static int optimize(const struct me_optimize_options *options, const struct me_n
 	int rc;
 
 	*report = (struct me_optimize_report){0};
+	if (options->layout.original && !options->counting.meter)
+		return mp_err_set(err, EINVAL, "--layout=original is for versions with a meter");
+	own.all |= options->layout.original;
 	rc = me_job_read_file(&job, err);
 	if (!rc)
 		rc = me_job_print(&job, ME_PRINT_CFG, NULL, err);
-	if (!rc && !options->all)
+	if (!rc && !own.all)
 		rc = me_job_read_profile(&job, err);
 	if (!rc)
 		rc = options->plan ? me_job_read_plan(&job, &own, err) : me_job_plan(&job, err);
@@ -113,6 +118,8 @@ static int optimize(const struct me_optimize_options *options, const struct me_n
 		rc = me_job_print(&job, ME_PRINT_PLAN, NULL, err);
 	if (!rc && options->counting.edges)
 		rc = me_job_add_counters(&job, err);
+	if (!rc && options->counting.meter)
+		rc = me_job_add_meter(&job, err);
 	if (!rc && options->counting.paths)
 		rc = me_job_add_numbers(&job, err);
 	if (!rc && options->counting.audit)

@@ -15,6 +15,7 @@
 #include "editor/emit/emit.h"
 #include "editor/evidence/evidence.h"
 #include "editor/instrument/instrument.h"
+#include "editor/instrument/meter.h"
 #include "editor/layout/adjust.h"
 #include "editor/layout/layout.h"
 #include "editor/marker/slice.h"
@@ -49,26 +50,27 @@ enum me_stage {
 
 /* An instrumented version, instead of a faster one. */
 struct me_counting {
-	bool none;  /* the copies of @paths without instrumentation, to measure their cost */
-	bool edges; /* counters: instrument.h */
-	bool paths; /* numbers in a register: number.h */
-	bool audit; /* two versions of some functions, timed in turns: versions.h */
-	bool polls; /* with @paths: processes that map @path can poll: poll_code.h */
-	bool calls; /* calls are sampled by their number: call_clock.h */
-	bool alone; /* no other file of the process has counters */
+	bool none;	   /* the copies of @paths without instrumentation, to measure their cost */
+	bool edges;	   /* counters: instrument.h */
+	bool paths;	   /* numbers in a register: number.h */
+	bool audit;	   /* two versions of some functions, timed in turns: versions.h */
+	bool polls;	   /* with @paths: processes that map @path can poll: poll_code.h */
+	bool calls;	   /* calls are sampled by their number: call_clock.h */
+	const char *meter; /* file with places of counters, and there are no others: meter.h */
+	bool alone;	   /* no other file of the process has counters */
 	enum {
 		ME_COUNT_AUTO, /* per thread if the file starts threads and this is possible */
 		ME_COUNT_PLAIN,
 		ME_COUNT_ATOMIC,
 		ME_COUNT_THREADS
 	} how;
-	const char *path; /* of the file of counts; "%p" is the process id */
+	const char *path; /* of the file of counts; "%p" is the process id, "%u" the effective user */
 };
 
 /* Is an instrumented version wanted? */
 static inline bool me_counting_any(const struct me_counting *c)
 {
-	return c->none || c->edges || c->paths || c->audit || c->calls;
+	return c->none || c->edges || c->paths || c->audit || c->calls || c->meter;
 }
 
 struct me_optimize_options {
@@ -109,7 +111,9 @@ struct me_optimize_options {
 	const char *audited_db;
 	const struct me_adjust *adjusts; /* further wishes, by address; none with @counting */
 	uint32_t nr_adjusts;
-	bool remove_markers;		      /* copies lack what serves only code markers */
+	bool remove_markers; /* copies lack what serves only code markers */
+	/* For processes that run already: where the new segment begins in them, by the file's addresses. 0: not for such. */
+	uint64_t live_at;
 	bool explain;			      /* only the report is wanted */
 	const struct me_print_options *print; /* what the stages print; NULL: nothing */
 	bool keeps_nothing;		      /* a dry run with @files: the output is not for use */
@@ -190,6 +194,7 @@ struct me_optimize_report {
 	enum mp_order function_order; /* of the hot zone; not with @all */
 	struct mp_counts_stats inference;
 	struct me_instrument_report instrumented;
+	struct me_meter_report metered;
 	struct me_number_report numbered;
 	struct me_call_clock_report clock;
 	struct me_versions_report audited;

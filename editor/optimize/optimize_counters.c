@@ -97,6 +97,9 @@ static int choose_counters(struct me_job *job, struct mp_err *err)
 		break;
 	default: job->added.counters = choose_for(job);
 	}
+	/* The threads of a running process have no %gs that leads to counters. */
+	if (job->options->live_at && job->added.counters == ME_COUNTERS_THREADS)
+		job->added.counters = ME_COUNTERS_ATOMIC;
 	job->report->counters = job->added.counters;
 	return 0;
 }
@@ -112,6 +115,38 @@ int me_job_add_counters(struct me_job *job, struct mp_err *err)
 	return me_instrument_plan(job->instrument, job->options->all ? NULL : &job->counts,
 				  job->movable, &job->plan, &job->added, &job->report->instrumented,
 				  err);
+}
+
+int me_job_read_meter(struct me_job *job, struct mp_err *err)
+{
+	const uint8_t *functions;
+	int rc = me_meter_new(job->cfg, job->movable, job->eligible.detail,
+			      job->options->counting.meter, &job->meter, err);
+
+	if (rc || !job->options->layout.original)
+		return rc;
+	functions = me_meter_functions(job->meter);
+	for (uint32_t f = 0; f < job->cfg->nr_funcs; f++) {
+		if (!job->movable[f] || functions[f])
+			continue;
+		job->movable[f] = 0;
+		job->eligible.detail[f] = "holds no counter";
+	}
+	return 0;
+}
+
+int me_job_add_meter(struct me_job *job, struct mp_err *err)
+{
+	int rc = choose_counters(job, err);
+
+	if (rc)
+		return rc;
+	/* A few counters that threads share cost less than the checks for counters of each. */
+	if (job->added.counters == ME_COUNTERS_THREADS)
+		job->added.counters = ME_COUNTERS_ATOMIC;
+	job->report->counters = job->added.counters;
+	job->added.counts_path = job->options->counting.path;
+	return me_meter_plan(job->meter, &job->plan, &job->added, &job->report->metered, err);
 }
 
 int me_job_add_numbers(struct me_job *job, struct mp_err *err)

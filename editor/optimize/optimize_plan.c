@@ -4,6 +4,7 @@
  * optimize.c.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "editor/layout/entries.h"
 #include "editor/optimize/optimize_private.h"
@@ -11,9 +12,16 @@
 #include "editor/evidence/redirect.h"
 #include "editor/instrument/numbered_limit.h"
 
-/* Finds the addresses that may change. Nothing later changes them, so once is enough. */
+/*
+ * Finds the addresses that may change. Nothing later changes them, so once is enough. A running process holds any
+ * number of copies of them.
+ */
 static int find_pointers(struct me_job *job, struct mp_err *err)
 {
+	if (job->options->live_at && !job->pointers.functions) {
+		job->pointers.functions = calloc((size_t)job->cfg->nr_funcs + 1, 1);
+		return job->pointers.functions ? 0 : mp_err_set(err, ENOMEM, "out of memory");
+	}
 	return job->pointers.functions ? 0 : me_pointers_find(job->cfg, &job->pointers, err);
 }
 
@@ -44,7 +52,8 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 	if (!rc && !job->options->take_plan)
 		rc = me_entries_drop_costly(job->cfg, &job->counts, &entries, &job->plan, err);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {
-		if (!entries.dropped[f])
+		/* A function that holds counters is copied whatever it costs. */
+		if (!entries.dropped[f] || (job->meter && me_meter_functions(job->meter)[f]))
 			continue;
 		job->movable[f] = 0;
 		job->eligible.verdict[f] = ME_REFUSED_ENTRIES;
@@ -100,7 +109,7 @@ int me_job_plan(struct me_job *job, struct mp_err *err)
 				     err);
 	job->report->function_order = layout.function_order;
 	/* An output that counts must count every function, and saves no branches. */
-	if (!rc && (!me_counting_any(&o->counting) || o->counting.audit))
+	if (!rc && (!me_counting_any(&o->counting) || o->counting.audit || o->counting.meter))
 		rc = weigh_plan(job, err);
 	if (!rc && o->counting.paths)
 		rc = limit_numbered(job, &job->counts, err);

@@ -76,6 +76,13 @@ static int mark(struct me_job *job, struct mp_err *err)
 	return copied && calls ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }
 
+/* An output that counts many things, or numbers paths, keeps all calls. */
+static bool may_use_slots(const struct me_optimize_options *o)
+{
+	return o->layout.slots && !o->layout.original &&
+	       (!me_counting_any(&o->counting) || o->counting.meter);
+}
+
 int me_job_use_slots(struct me_job *job, struct mp_err *err)
 {
 	uint8_t *copied;
@@ -83,7 +90,7 @@ int me_job_use_slots(struct me_job *job, struct mp_err *err)
 	uint32_t nr_cuts = 0;
 	int rc;
 
-	if (!job->options->layout.slots || me_counting_any(&job->options->counting))
+	if (!may_use_slots(job->options))
 		return 0;
 	copied = me_job_find_copied(job);
 	rc = copied ? find_cuts(job->cfg, copied, &cuts, &nr_cuts) : -ENOMEM;

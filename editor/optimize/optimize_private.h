@@ -10,6 +10,7 @@
 
 #include "editor/evidence/pointer.h"
 #include "editor/instrument/instrument.h"
+#include "editor/instrument/meter.h"
 #include "editor/instrument/number.h"
 #include "editor/optimize/next_try.h"
 #include "editor/optimize/optimize.h"
@@ -33,6 +34,7 @@ struct me_job {
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
+	struct me_meter *meter;		  /* NULL: none */
 	const struct me_next_try *learnt; /* of earlier attempts */
 	struct me_number *number;	  /* NULL: no path numbers */
 	struct mp_counts counts;
@@ -109,6 +111,9 @@ int me_job_use_slots(struct me_job *job, struct mp_err *err);
 void me_job_leave_bare(struct me_job *job);
 /* Chooses registers for path numbers, and leaves functions alone that have none. */
 int me_job_number_registers(struct me_job *job, struct mp_err *err);
+/* Finds the places of a meter. With layout.original only the functions that hold them move. */
+int me_job_read_meter(struct me_job *job, struct mp_err *err);
+int me_job_add_meter(struct me_job *job, struct mp_err *err);
 /* Add counters, path numbers, or neither to a plan that copies every function. */
 int me_job_add_counters(struct me_job *job, struct mp_err *err);
 int me_job_add_numbers(struct me_job *job, struct mp_err *err);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "editor/optimize/optimize_private.h"
+#include "editor/evidence/live/live_rules.h"
 #include "editor/evidence/selfcheck.h"
 #include "editor/debug/debug_file.h"
 #include "editor/emit/start.h"
@@ -116,6 +117,8 @@ static int analyse(struct me_job *job, struct mp_err *err)
 		rc = me_job_find_markers(job, err);
 	if (!rc)
 		rc = me_eligible_functions(job->cfg, o->nr_threads, &job->eligible, err);
+	if (!rc && o->live_at)
+		rc = me_live_restrict(job->cfg, &job->eligible, err);
 	if (rc)
 		return rc;
 	measure_code(job->elf, job->report);
@@ -168,14 +171,16 @@ int me_job_read_file(struct me_job *job, struct mp_err *err)
 	job->report->library = !start.program;
 	job->report->old_size = job->elf->size;
 	rc = analyse(job, &why);
-	if (!rc && me_counting_any(&o->counting))
+	if (!rc && me_counting_any(&o->counting) && !o->counting.meter)
 		me_job_leave_bare(job);
-	if (!rc &&
-	    (o->counting.edges || o->counting.polls || o->counting.audit || o->counting.calls))
+	if (!rc && (o->counting.edges || o->counting.polls || o->counting.audit ||
+		    o->counting.calls || o->counting.meter))
 		rc = refuse_set_id(job, &why);
 	if (!rc && o->counting.edges)
 		rc = me_instrument_new(job->cfg, job->movable, job->eligible.detail,
 				       &job->instrument, &why);
+	if (!rc && o->counting.meter)
+		rc = me_job_read_meter(job, &why);
 	if (!rc && o->counting.paths)
 		rc = me_job_number_registers(job, &why);
 	if (rc)

@@ -135,11 +135,22 @@ static int begin_debug(struct me_job *job, struct me_publish *publish, struct mp
 	return me_publish_write(publish, &r->emitted.debug_output, err);
 }
 
-/* Without the note, root does not adopt the output, and the message then says so. */
-static void note_own(const struct me_publish *publish)
+/*
+ * Without the note, root does not adopt the output, and the message then says so. @before: hash of the original before
+ * verify read it; if it changed meanwhile, verify may have seen parts of both.
+ */
+static void note_own(const struct me_job *job, const struct me_publish *publish,
+		     const uint8_t before[MP_SHA256_BYTES])
 {
-	if (publish->final)
-		mp_own_output_note(publish->fd, NULL);
+	struct mp_own_proof proof = {0};
+	bool same;
+
+	if (!publish->final)
+		return;
+	mp_sha256(job->elf->data, job->elf->size, proof.original);
+	same = !memcmp(proof.original, before, sizeof(proof.original));
+	strcpy(proof.kind, me_kind_name(job->report->verified.kind));
+	mp_own_output_note(publish->fd, same ? &proof : NULL, NULL);
 }
 
 /*
@@ -150,6 +161,7 @@ static int publish(struct me_job *job, struct mp_err *err)
 {
 	struct me_optimize_report *r = job->report;
 	struct me_publish publish, debug = {.fd = -1, .dir = -1};
+	uint8_t original[MP_SHA256_BYTES];
 	int rc = me_publish_begin(&publish, job->options->input, job->options->output, err);
 
 	if (rc)
@@ -159,6 +171,7 @@ static int publish(struct me_job *job, struct mp_err *err)
 	if (!rc)
 		rc = me_publish_write(&publish, &r->emitted.output, err);
 	end_writing(job);
+	mp_sha256(job->elf->data, job->elf->size, original);
 	if (!rc)
 		rc = verify_file(job, &(struct written){publish.temporary, publish.fd},
 				 &(struct written){debug.temporary, debug.fd}, err);
@@ -166,7 +179,7 @@ static int publish(struct me_job *job, struct mp_err *err)
 	if (!rc && job->debug)
 		rc = me_publish_commit(&debug, err);
 	if (!rc)
-		note_own(&publish);
+		note_own(job, &publish, original);
 	if (!rc)
 		rc = me_publish_commit(&publish, err);
 	if (debug.fd >= 0 || debug.temporary || debug.final)
@@ -241,6 +254,7 @@ int me_job_produce(struct me_job *job, struct mp_err *err)
 	int rc;
 
 	job->plan.page_log2 = job->options->layout.huge_pages ? HUGE_PAGE_LOG2 : 0;
+	job->plan.live_at = job->options->live_at;
 	rc = emit(job, &why);
 	if (rc) {
 		note_failed(job, &why);

@@ -11,9 +11,9 @@
 
 #include "libprof/base/grow.h"
 
-/* me_sections_append() is called at most for range lists of two kinds, counters, and a debug
- * link. */
-#define MAX_APPENDED 7
+/* me_sections_append() is called at most for range lists of two kinds, counters, a debug
+ * link, and the mark of outputs for running processes. */
+#define MAX_APPENDED 8
 
 /* Limit for sections that are not loaded: their offsets change. */
 #define MAX_ALIGN 65536

@@ -289,8 +289,24 @@ static void choose_offset(const struct mp_elf *elf, struct me_segment *out)
 		out->off = off;
 }
 
-int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segment *out,
-		      struct mp_err *err)
+/* Return: 0, -EPERM: the segment cannot lie there. */
+static int move_to(uint64_t live_at, struct me_segment *out, struct mp_err *err)
+{
+	if (live_at < out->vaddr)
+		return mp_err_set(
+			err, EPERM,
+			"its own segments take the address %#llx: the first free one is %#llx",
+			(unsigned long long)live_at, (unsigned long long)out->vaddr);
+	if (live_at - out->lowest > REACH_MAX)
+		return mp_err_set(err, EPERM, "the address %#llx is out of the reach of its code",
+				  (unsigned long long)live_at);
+	out->live_at = live_at;
+	out->vaddr = mp_round_up(live_at, out->align);
+	return 0;
+}
+
+int me_segment_choose(const struct mp_elf *elf, uint64_t align, uint64_t live_at,
+		      struct me_segment *out, struct mp_err *err)
 {
 	uint32_t last_load;
 
@@ -306,6 +322,8 @@ int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segmen
 			err, EPERM,
 			"its segments take some 2 GiB of memory or more (.bss?): new code "
 			"behind them would be out of reach");
+	if (live_at && move_to(live_at, out, err))
+		return -EPERM;
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
 		const struct mp_section *s = &elf->sections[i];
 
@@ -351,7 +369,8 @@ int me_segment_reserve(const struct mp_elf *elf, struct me_segment *segment, uin
 		return mp_err_set(err, EPERM,
 				  "its last segment is not writable: there is no place for "
 				  "counters");
-	segment->zeros = mp_round_up(last->p_vaddr + last->p_memsz, 0x1000);
+	segment->zeros = segment->live_at ? segment->live_at
+					  : mp_round_up(last->p_vaddr + last->p_memsz, 0x1000);
 	segment->zeros_size = mp_round_up(size, 0x1000);
 	last->p_memsz = segment->zeros + segment->zeros_size - last->p_vaddr;
 	segment->vaddr = mp_round_up(last->p_vaddr + last->p_memsz, segment->align);

@@ -28,21 +28,22 @@ struct me_segment {
 	uint64_t vaddr, off, align;
 	uint64_t lowest;	    /* address of the original's segments */
 	uint64_t page;		    /* greatest alignment of the original's segments */
+	uint64_t live_at;	    /* as the plan's */
 	uint64_t old_end;	    /* file bytes [0, old_end) are kept at their offsets */
 	uint64_t zeros, zeros_size; /* writable memory of me_segment_reserve() */
 };
 
 /*
  * me_segment_choose - @align: of the segment, in memory and file; a power of two, 0: as the
- * others.
+ * others. @live_at: the least address of what is added to memory; 0: right behind the others.
  * Return: 0, -ENOMEM, -EPERM refused: no slot, or an unusual file; the reason is in @err.
  * Ownership: me_segment_fini(@out).
  */
-int me_segment_choose(const struct mp_elf *elf, uint64_t align, struct me_segment *out,
-		      struct mp_err *err);
+int me_segment_choose(const struct mp_elf *elf, uint64_t align, uint64_t live_at,
+		      struct me_segment *out, struct mp_err *err);
 /*
  * me_segment_reserve - reserves @size bytes of zeroed writable memory, in whole pages, between
- * the original's last segment, which grows by them, and the new one. Call it before anything is
+ * the original's last segment, which grows up to their end, and the new one. Call it before anything is
  * placed.
  * Return: 0, -EPERM the last segment is not writable.
  */

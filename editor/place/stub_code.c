@@ -15,7 +15,8 @@
  *		jb	1f
  *		cmp	%rsp, %gs:low(%rip)
  *		jbe	2f
- *	1:	call	the runtime's entry for threads
+ *	1:	lea	-128(%rsp), %rsp
+ *		call	the runtime's entry for threads, which adds 128 to %rsp
  *	2:	incq	%gs:counter(%rip)
  */
 #include "editor/place/stub_code.h"
@@ -36,7 +37,8 @@ enum {
 	CMP = 8, /* %rsp and a word relative to %gs and %rip */
 	JCC_8 = 2,
 	CALL = 5,
-	CHECK = 2 * (CMP + JCC_8) + CALL,
+	LEA = 5, /* of the stack pointer */
+	CHECK = 2 * (CMP + JCC_8) + LEA + CALL,
 	NOP = 0x90,
 };
 
@@ -69,6 +71,11 @@ uint32_t me_stub_code_size(const struct me_stub *stub, enum me_counters counters
 	       (stub->polls ? ME_POLL_CODE_SIZE : 0);
 }
 
+uint32_t me_stub_code_check_call(const struct me_stub *stub, enum me_counters counters)
+{
+	return me_stub_code_size(stub, counters) - (CHECK - CALL);
+}
+
 /* Write the displacement to @to at @out, for an instruction that ends at @end. */
 static int write_disp(uint64_t to, uint64_t end, uint8_t *out)
 {
@@ -91,7 +98,8 @@ static int write_cmp(uint64_t word, uint64_t vaddr, uint8_t *out)
 
 static int write_check(const struct me_stub_places *places, uint64_t vaddr, uint8_t *out)
 {
-	uint8_t *high = out, *low = high + CMP + JCC_8, *call = low + CMP + JCC_8;
+	static const uint8_t lea[LEA] = {0x48, 0x8d, 0x64, 0x24, (uint8_t)-ME_RED_ZONE};
+	uint8_t *high = out, *low = high + CMP + JCC_8, *call = low + CMP + JCC_8 + LEA;
 	int rc = write_cmp(places->state + offsetof(struct me_stack_range, high), vaddr, high);
 
 	if (!rc)
@@ -100,7 +108,8 @@ static int write_check(const struct me_stub_places *places, uint64_t vaddr, uint
 	high[CMP] = 0x72;
 	high[CMP + 1] = CMP + JCC_8;
 	low[CMP] = 0x76;
-	low[CMP + 1] = CALL;
+	low[CMP + 1] = LEA + CALL;
+	memcpy(call - LEA, lea, sizeof(lea));
 	*call = 0xe8;
 	return rc ? rc : write_disp(places->thread, vaddr + CHECK, call + 1);
 }

@@ -18,6 +18,8 @@ static inline bool me_needs_sib(uint8_t reg)
 
 /* Return: bytes of the instructions. */
 uint32_t me_stub_code_size(const struct me_stub *stub, enum me_counters counters);
+/* Return: how far before the end of the instructions the check's call stands; %rsp is ME_RED_ZONE lower there. */
+uint32_t me_stub_code_check_call(const struct me_stub *stub, enum me_counters counters);
 /*
  * me_stub_code_write - writes the instructions to @out; @vaddr is their address in the output.
  * Return: 0, -ERANGE out of reach.

@@ -4,14 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
+
+#include "libprof/base/newfile.h"
 
 #define TREE "/.build-id/"
 
@@ -22,19 +22,58 @@ static int fail(const char *path, int code, struct mp_err *err)
 }
 
 /*
- * Open the directory of @path, but not through a link. *@dir: its name, to be freed.
- * Return: a descriptor or -errno.
+ * The directory of a file, which need not be there, and the directory that has it. Nobody can lead root elsewhere: the
+ * name is walked part by part.
  */
-static int open_directory(const char *path, char **dir)
+struct folder {
+	int parent;	   /* O_PATH */
+	int fd;		   /* -1: there is none */
+	char *name;	   /* of fd in parent */
+	struct mp_err why; /* without a parent: the reason, or no message */
+};
+
+/* Reports that the folder of @path could not be opened. */
+static int fail_folder(const struct folder *folder, const char *path, int code, struct mp_err *err)
+{
+	if (!folder->why.msg[0])
+		return fail(path, code, err);
+	return mp_err_set(err, code == EPERM ? EACCES : code, "%s", folder->why.msg);
+}
+
+static void close_folder(struct folder *folder)
+{
+	if (folder->fd >= 0)
+		close(folder->fd);
+	if (folder->parent >= 0)
+		close(folder->parent);
+	free(folder->name);
+}
+
+static int enter_folder(struct folder *folder)
+{
+	folder->fd = openat(folder->parent, folder->name,
+			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return folder->fd < 0 ? -errno : 0;
+}
+
+/*
+ * Opens the directory of @path, but not through a link. Return: 0; -errno; -ENOENT with a parent: there is none.
+ * Ownership: close_folder(), also after an error.
+ */
+static int open_folder(const char *path, struct folder *folder)
 {
 	const char *slash = strrchr(path, '/');
-	int fd;
+	char *dir = slash ? strndup(path, (size_t)(slash - path)) : NULL;
 
-	*dir = slash ? strndup(path, (size_t)(slash - path)) : NULL;
-	if (!*dir)
+	*folder = (struct folder){.parent = -1, .fd = -1};
+	if (!dir)
 		return slash ? -ENOMEM : -EINVAL;
-	fd = open(*dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	folder->parent = mp_directory_open(dir, &folder->why);
+	folder->name = strdup(mp_base_name(dir));
+	free(dir);
+	if (folder->parent < 0)
+		return folder->parent;
+	return folder->name ? enter_folder(folder) : -ENOMEM;
 }
 
 /* The last part of @path may be a link out of a tree of build-ids, so it is not followed. */
@@ -56,8 +95,9 @@ int me_backup_debug_place(const char *path, const char *debug, const struct mp_i
 			  struct me_backup_debug *out)
 {
 	const char *slash = strrchr(path, '/'), *tree = NULL;
-	char text[2 * MP_BUILD_ID_MAX + 1], *file, *dir, *whole;
-	int n, fd;
+	char text[2 * MP_BUILD_ID_MAX + 1], *file, *whole;
+	struct folder folder;
+	int n;
 
 	n = make_absolute(debug, &whole);
 	if (n)
@@ -73,21 +113,13 @@ int me_backup_debug_place(const char *path, const char *debug, const struct mp_i
 	free(whole);
 	if (n < 0)
 		return -ENOMEM;
-	fd = open_directory(file, &dir);
-	free(dir);
-	if (fd >= 0)
-		close(fd);
-	*out = (struct me_backup_debug){.path = file, .made_directory = fd == -ENOENT};
+	n = open_folder(file, &folder);
+	close_folder(&folder);
+	*out = (struct me_backup_debug){.path = file, .made_directory = n == -ENOENT};
 	return 0;
 }
 
 /* ---- put ------------------------------------------------------------------------------------ */
-
-/* One file always gets the same temporary name, so that a killed run's file is found again. */
-static void name_temporary(const char *base, char *out, size_t size)
-{
-	snprintf(out, size, ".morph-new.%016" PRIx64, XXH3_64bits(base, strlen(base)));
-}
 
 static void sync_parent(int dir_fd)
 {
@@ -99,19 +131,18 @@ static void sync_parent(int dir_fd)
 	close(fd);
 }
 
-static int make_directory(const char *path, char **dir)
+static int make_folder(const char *path, struct folder *folder)
 {
-	int fd = open_directory(path, dir);
+	int rc = open_folder(path, folder);
 
-	if (fd != -ENOENT)
-		return fd;
-	if (mkdir(*dir, 0755) && errno != EEXIST)
+	if (rc != -ENOENT || folder->parent < 0)
+		return rc;
+	if (mkdirat(folder->parent, folder->name, 0755) && errno != EEXIST)
 		return -errno;
-	free(*dir);
-	fd = open_directory(path, dir);
-	if (fd >= 0)
-		sync_parent(fd);
-	return fd;
+	rc = enter_folder(folder);
+	if (!rc)
+		sync_parent(folder->fd);
+	return rc;
 }
 
 /* Copy, check the digest, and take owner and mode (but no execute bits) from @like. */
@@ -134,14 +165,15 @@ static int copy(int from, int to, const char *like, const struct me_digest *dige
 static int put(const struct me_backup_debug *debug, int fd, const char *like, struct mp_err *err)
 {
 	const char *base = strrchr(debug->path, '/') + 1;
-	char temporary[40], *dir;
-	int dir_fd = make_directory(debug->path, &dir), to = -1, rc = 0;
+	char temporary[MP_NEW_NAME_MAX];
+	struct folder folder;
+	int rc = make_folder(debug->path, &folder), dir_fd = folder.fd, to;
 
-	if (dir_fd < 0) {
-		free(dir);
-		return fail(debug->path, -dir_fd, err);
+	if (rc) {
+		close_folder(&folder);
+		return fail_folder(&folder, debug->path, -rc, err);
 	}
-	name_temporary(base, temporary, sizeof(temporary));
+	mp_new_name(base, temporary);
 	unlinkat(dir_fd, temporary, 0);
 	to = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	rc = to < 0 ? -errno : copy(fd, to, like, &debug->digest);
@@ -154,10 +186,9 @@ static int put(const struct me_backup_debug *debug, int fd, const char *like, st
 		rc = -errno;
 	if (rc && to >= 0)
 		unlinkat(dir_fd, temporary, 0);
-	close(dir_fd);
 	if (rc && debug->made_directory)
-		rmdir(dir);
-	free(dir);
+		unlinkat(folder.parent, folder.name, AT_REMOVEDIR);
+	close_folder(&folder);
 	return rc ? fail(debug->path, -rc, err) : 0;
 }
 
@@ -182,16 +213,17 @@ int me_backup_debug_put(const struct me_backup_debug *debug, int fd, const char 
 
 int me_backup_debug_remove(const struct me_backup_debug *debug, struct mp_err *err)
 {
-	char temporary[40], *dir;
+	char temporary[MP_NEW_NAME_MAX];
 	const char *base = strrchr(debug->path, '/') + 1;
-	int dir_fd = open_directory(debug->path, &dir), fd = -1, rc = 0;
+	struct folder folder;
+	int rc = open_folder(debug->path, &folder), dir_fd = folder.fd, fd;
 	struct me_digest now;
 
-	if (dir_fd < 0) {
-		free(dir);
-		return dir_fd == -ENOENT ? 0 : fail(debug->path, -dir_fd, err);
+	if (rc) {
+		close_folder(&folder);
+		return rc == -ENOENT ? 0 : fail_folder(&folder, debug->path, -rc, err);
 	}
-	name_temporary(base, temporary, sizeof(temporary));
+	mp_new_name(base, temporary);
 	unlinkat(dir_fd, temporary, 0);
 	fd = openat(dir_fd, base, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
@@ -203,9 +235,8 @@ int me_backup_debug_remove(const struct me_backup_debug *debug, struct mp_err *e
 	fsync(dir_fd);
 	if (fd >= 0)
 		close(fd);
-	close(dir_fd);
 	if (debug->made_directory)
-		rmdir(dir);
-	free(dir);
+		unlinkat(folder.parent, folder.name, AT_REMOVEDIR);
+	close_folder(&folder);
 	return rc ? fail(debug->path, -rc, err) : 0;
 }

@@ -36,11 +36,13 @@ static int check_companions(const struct me_replace *r, struct mp_err *err)
 	return rc ? mp_err_set(err, -rc, "%s: %s", r->path, why.msg) : 0;
 }
 
-/* Sets @original if the file is an output. Return: 0, -ENOENT it is not an output, -errno. */
-static int read_output(const char *path, int fd, struct mp_id *original,
-		       struct me_backup_output *output, struct mp_err *err)
+/*
+ * Sets @original if the file is an output. @digest: of the file; NULL: not known yet. Return: 0, -ENOENT it is not an
+ * output, -errno.
+ */
+static int read_output(const char *path, int fd, const struct me_digest *digest,
+		       struct mp_id *original, struct me_backup_output *output, struct mp_err *err)
 {
-	struct mp_map *map = NULL;
 	struct mp_elf *elf;
 	struct mp_err why;
 	int rc = mp_elf_open_fd(path, fd, MP_ELF_ID, &elf, err);
@@ -48,14 +50,13 @@ static int read_output(const char *path, int fd, struct mp_id *original,
 	if (rc)
 		return rc;
 	*output = (struct me_backup_output){.id = elf->id};
-	rc = mp_map_read(elf, &map, &why);
-	if (!rc)
-		*original = map->original;
-	else if (rc != -ENOENT)
+	rc = mp_map_read_original(elf, original, &why);
+	if (rc && rc != -ENOENT)
 		mp_err_set(err, -rc, "%s: %s", path, why.msg);
-	mp_map_free(map);
 	mp_elf_close(elf);
-	if (!rc) {
+	if (!rc && digest) {
+		output->digest = *digest;
+	} else if (!rc) {
 		rc = me_digest_copy(fd, -1, &output->digest, NULL);
 		if (rc)
 			mp_err_set(err, -rc, "%s: %s", path, strerror(-rc));
@@ -78,6 +79,7 @@ struct work {
 	struct me_backup backup;
 	struct me_original original;	    /* fd -1: the file itself is the original */
 	struct me_backup_output old_output; /* the output that is replaced, if it is one */
+	struct me_digest copied;	    /* of the new file; empty: not known yet */
 	int debug_fd;			    /* the new debug file; -1: not asked for */
 };
 
@@ -85,7 +87,7 @@ struct work {
 static int find_original(struct work *w, struct mp_err *err)
 {
 	struct mp_id id;
-	int rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->old_output, err);
+	int rc = read_output(w->replace.path, w->replace.old_fd, NULL, &id, &w->old_output, err);
 
 	if (rc == -ENOENT)
 		return 0;
@@ -173,7 +175,8 @@ static int put_in_place(struct work *w, struct me_optimize_report *report, struc
 {
 	struct me_backup_output output;
 	struct mp_id id;
-	int rc = read_output(w->replace.path, w->replace.new_fd, &id, &output, err);
+	int rc = read_output(w->replace.path, w->replace.new_fd, *w->copied.hex ? &w->copied : NULL,
+			     &id, &output, err);
 
 	if (!rc && !mp_id_equal(&id, &report->id))
 		rc = mp_err_set(err, EPERM, "%s: the new version was made from another original",
@@ -273,9 +276,9 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 
 /* ---- adopt ---------------------------------------------------------------------------------- */
 
-/* @original and @output: descriptors; @name is for messages. */
-static int prove(int original, int output, const char *name, bool may_audit,
-		 unsigned int nr_threads, struct mp_id *id, struct mp_err *err)
+/* @original and @output: descriptors; @name is for messages. *@kind: of a proved output. */
+static int prove(int original, int output, const char *name, unsigned int nr_threads,
+		 struct mp_id *id, const char **kind, struct mp_err *err)
 {
 	struct me_verify_report report = {0};
 	struct mp_elf *o = NULL, *n = NULL;
@@ -290,10 +293,49 @@ static int prove(int original, int output, const char *name, bool may_audit,
 		if (rc)
 			rc = mp_err_set(err, rc == -EBADMSG ? EPERM : -rc, "%s: %s", name, why.msg);
 	}
-	if (!rc && report.kind != ME_KIND_LAYOUT && !(report.kind == ME_KIND_AUDIT && may_audit))
-		rc = mp_err_set(err, EPERM, "%s: counts or times, and is not for use", name);
+	*kind = me_kind_name(report.kind);
 	mp_elf_close(n);
 	mp_elf_close(o);
+	return rc;
+}
+
+/* Takes the id of the original, and the kind that was noted when the output was proved. */
+static int believe(struct work *w, const struct mp_own_proof *proof, struct mp_id *id,
+		   struct mp_err *err)
+{
+	struct mp_elf *elf;
+	int rc;
+
+	w->done->kind = me_kind_name((enum me_kind)__builtin_ctz(me_kinds_find(proof->kind)));
+	*id = w->original.id;
+	if (w->original.fd >= 0)
+		return 0;
+	rc = mp_elf_open_fd(w->replace.path, w->replace.old_fd, MP_ELF_ID, &elf, err);
+	if (!rc)
+		*id = elf->id;
+	mp_elf_close(elf);
+	return rc;
+}
+
+/* Is the output good, as was proved earlier or is proved here, and of a permitted kind? */
+static int check_output(struct work *w, int original, const char *name,
+			const struct mp_own_proof *proof, unsigned int nr_threads, struct mp_id *id,
+			struct mp_err *err)
+{
+	unsigned int may = w->options->kinds ? w->options->kinds : 1u << ME_KIND_LAYOUT;
+	const char **kind = &w->done->kind;
+	int rc;
+
+	/* A later Morph may have noted a kind that this one does not know. */
+	w->done->known = me_kinds_find(proof->kind) != 0;
+	if (w->done->known)
+		rc = believe(w, proof, id, err);
+	else
+		rc = prove(original, w->replace.new_fd, name, nr_threads, id, kind, err);
+	if (!rc && !(me_kinds_find(*kind) & may))
+		rc = mp_err_set(err, EPERM,
+				"%s: is of kind %s, which adopt takes only with --kind=%s", name,
+				*kind, *kind);
 	return rc;
 }
 
@@ -302,32 +344,39 @@ static int copy_output(struct work *w, const char *output, unsigned int nr_threa
 		       struct me_optimize_report *report, struct mp_err *err)
 {
 	int original = w->original.fd >= 0 ? w->original.fd : w->replace.old_fd;
-	struct me_digest digest;
+	struct mp_own_proof proof = {0};
 	struct mp_elf *elf;
 	int rc, fd = open(output, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
 		return mp_err_set(err, errno, "%s: %s", output, strerror(errno));
-	/* Copying a device or a file with holes could fill the disk. */
-	rc = mp_elf_open_fd(output, fd, MP_ELF_ID, &elf, err);
+	/* Copying a device or a file with holes could fill the disk. MP_ELF_DEBUG: a look at the headers is enough. */
+	rc = mp_elf_open_fd(output, fd, MP_ELF_DEBUG, &elf, err);
 	mp_elf_close(elf);
 	if (rc) {
 		close(fd);
 		return rc;
 	}
-	rc = me_digest_copy(fd, w->replace.new_fd, &digest, NULL);
+	rc = me_digest_copy(fd, w->replace.new_fd, &w->copied, NULL);
 	if (rc)
 		mp_err_set(err, -rc, "%s: cannot be copied: %s", output, strerror(-rc));
-	else
-		rc = mp_own_output_check(w->replace.new_fd, fd, output, err);
+	if (!rc && w->options->proved) {
+		rc = mp_own_hash_file(original, proof.original);
+		if (rc)
+			mp_err_set(err, -rc, "%s: %s", w->replace.path, strerror(-rc));
+	}
+	if (!rc)
+		rc = mp_own_output_check(w->replace.new_fd, fd, output,
+					 w->options->proved ? &proof : NULL, err);
 	close(fd);
 	if (rc)
 		return rc;
-	rc = me_digest_copy(original, -1, &report->input_digest, NULL);
+	report->input_digest = w->original.digest;
+	if (w->original.fd < 0)
+		rc = me_digest_copy(original, -1, &report->input_digest, NULL);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", w->replace.path, strerror(-rc));
-	return prove(original, w->replace.new_fd, output, w->options->may_audit, nr_threads,
-		     &report->id, err);
+	return check_output(w, original, output, &proof, nr_threads, &report->id, err);
 }
 
 int me_adopt(const char *path, const char *output, const struct me_inplace_options *inplace,
@@ -360,7 +409,8 @@ static int put_back(struct work *w, struct mp_err *err)
 	struct me_digest copied;
 	struct mp_err why;
 	struct mp_id id;
-	int left, rc = read_output(w->replace.path, w->replace.old_fd, &id, &w->old_output, err);
+	int left, rc = read_output(w->replace.path, w->replace.old_fd, NULL, &id, &w->old_output,
+				   err);
 
 	/* The output was replaced, by a newer version or a script: keep that. */
 	if (rc == -ENOENT || rc == -ENOEXEC || rc == -EBADMSG)

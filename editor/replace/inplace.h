@@ -17,7 +17,9 @@ struct me_inplace_options {
 	bool break_links;	/* replace only this one of the file's hard links */
 	bool no_symlinks;	/* refuse a path that leads through a symbolic link */
 	bool dry_run;		/* do everything except saving and replacing */
-	bool may_audit;		/* me_adopt(): the output may time two layouts while it runs */
+	/* me_adopt(): a bit for each enum me_kind that the output may be; 0: a layout alone */
+	unsigned int kinds;
+	bool proved; /* me_adopt(): do not prove again what this user's programs noted as proved */
 };
 
 struct me_inplace_report {
@@ -27,6 +29,8 @@ struct me_inplace_report {
 	bool was_output;	 /* the file was an output already; made again from its backup */
 	bool unchanged;		 /* the new output equals the file: nothing was replaced */
 	bool dry_run;		 /* it would have been replaced, but was not */
+	bool known;		 /* me_adopt(): it was proved earlier, and not again */
+	const char *kind;	 /* me_adopt(): name of the output's kind; NULL: not known */
 	uint64_t nr_other_names; /* hard links that still lead to the replaced file */
 };
 
@@ -45,9 +49,11 @@ int me_inplace(const struct me_optimize_options *options, const struct me_inplac
 	       struct mp_err *err);
 /*
  * me_adopt - replace the file @path by the bytes of @output, which was made of it earlier, after
- * @output was verified against the original. What was audited is then exactly what is in place. An
- * output that counts or tells paths is refused, and one that audits two layouts without
- * @inplace->may_audit.
+ * @output was verified against the original. What was audited is then exactly what is in place. The file may be the
+ * original or any output of it: each of them can take the place of each other one, by one rename. An output of a kind
+ * that @inplace->kinds does not name is refused.
+ * @inplace->proved: an output is not verified if this user's programs noted (own_output.h) that these bytes were
+ * proved against the original's bytes, both by SHA-256; any other output is.
  * Return: as me_inplace(); -EPERM also: @output does not verify. Ownership: me_inplace_report_fini(),
  * after an error too.
  */

@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+#include "libprof/elf/own_output.h"
 
 enum {
 	TRIES = 16, /* attempts to lock the file at a path that others replace */
@@ -105,11 +106,34 @@ static int open_directory(struct me_replace *r, const char *path, struct mp_err 
 	return r->dir_fd < 0 ? fail(r, errno, err) : 0;
 }
 
+/*
+ * Locks the old file's inode. Whoever may read a file can lock the file itself, and could so keep it from being
+ * replaced, and a version of Morph in place. So a byte that stands for the inode is locked, in a file that only this
+ * user can open; the file itself where there is no place for that. Other users who replace the file are not locked
+ * out: check_unchanged() sees what they did. Return: 0, an errno.
+ */
+static int lock_old(struct me_replace *r)
+{
+	const uint64_t number[2] = {r->old.st_dev, r->old.st_ino};
+	struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+
+	if (r->lock_fd < 0)
+		r->lock_fd = mp_own_file_open("locks", true);
+	if (r->lock_fd < 0)
+		return flock(r->old_fd, LOCK_EX | LOCK_NB) ? errno : 0;
+	(void)fcntl(r->lock_fd, F_OFD_SETLK, &lock); /* of an earlier inode */
+	lock.l_type = F_WRLCK;
+	lock.l_start = (off_t)(XXH3_64bits(number, sizeof(number)) >> 2);
+	lock.l_len = 1;
+	return fcntl(r->lock_fd, F_OFD_SETLK, &lock) ? errno : 0;
+}
+
 /* A lock belongs to an inode; the path may name another inode by the time the lock is held. */
 static int open_locked(struct me_replace *r, struct mp_err *err)
 {
 	for (int i = 0; i < TRIES; i++) {
 		struct stat now;
+		int code;
 
 		/* O_NONBLOCK: opening a FIFO of that name must not block. */
 		r->old_fd = openat(r->dir_fd, r->base,
@@ -118,14 +142,15 @@ static int open_locked(struct me_replace *r, struct mp_err *err)
 			return fail(r, errno, err);
 		if (!S_ISREG(r->old.st_mode))
 			return mp_err_set(err, EINVAL, "%s: not a regular file", r->path);
-		if (flock(r->old_fd, LOCK_EX | LOCK_NB))
-			return errno == EWOULDBLOCK
+		code = lock_old(r);
+		if (code)
+			return code == EAGAIN || code == EACCES
 				       ? mp_err_set(err, EBUSY,
 						    "%s: another morph-optimize is working on this "
 						    "file",
 						    r->path)
-				       : mp_err_set(err, errno, "%s: cannot be locked: %s", r->path,
-						    strerror(errno));
+				       : mp_err_set(err, code, "%s: cannot be locked: %s", r->path,
+						    strerror(code));
 		/* Again: only now can no other morph-optimize change it. */
 		if (fstat(r->old_fd, &r->old))
 			return fail(r, errno, err);
@@ -210,8 +235,7 @@ static void block_signals(void)
 static int make_new(struct me_replace *r, struct mp_err *err)
 {
 	/* The name depends on the path alone, so a file that a killed run left is found again. */
-	snprintf(r->temporary, sizeof(r->temporary), ".morph-new.%016" PRIx64,
-		 XXH3_64bits(r->base, strlen(r->base)));
+	mp_new_name(r->base, r->temporary);
 	unlinkat(r->dir_fd, r->temporary, 0);
 	if (!access("/proc/self/fd", X_OK)) { /* give_name() needs it */
 		r->new_fd = openat(r->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -234,7 +258,8 @@ int me_replace_begin(struct me_replace *r, const char *path, unsigned int flags,
 	sigset_t mask;
 	int rc;
 
-	*r = (struct me_replace){.old_fd = -1, .new_fd = -1, .dir_fd = -1, .flags = flags};
+	*r = (struct me_replace){
+		.old_fd = -1, .new_fd = -1, .dir_fd = -1, .lock_fd = -1, .flags = flags};
 	/* Blocked, so that a limit on file sizes makes write() fail. */
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGXFSZ);
@@ -353,10 +378,12 @@ void me_replace_end(struct me_replace *r)
 		close(r->old_fd);
 	if (r->dir_fd >= 0)
 		close(r->dir_fd);
+	if (r->lock_fd >= 0)
+		close(r->lock_fd);
 	me_attributes_fini(&r->attributes);
 	free(r->path);
 	r->path = NULL;
-	r->old_fd = r->new_fd = r->dir_fd = -1;
+	r->old_fd = r->new_fd = r->dir_fd = r->lock_fd = -1;
 	r->has_name = false;
 	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
 }

@@ -14,10 +14,11 @@
 
 #include "editor/base/attributes.h"
 #include "libprof/base/err.h"
+#include "libprof/base/newfile.h"
 
 struct me_replace {
 	char *path; /* of the replaced file; symbolic links are followed, and stay */
-	int old_fd; /* the old file, for reading; locked against other runs */
+	int old_fd; /* the old file, for reading; locked against other runs of this user */
 	int new_fd; /* the new file, empty at first; the caller writes it */
 	struct me_attributes attributes; /* of the old file */
 	bool through_link;		 /* the path that was given is a symbolic link */
@@ -25,9 +26,9 @@ struct me_replace {
 	/* private */
 	unsigned int flags;
 	const char *base; /* last part of @path */
-	int dir_fd;
+	int dir_fd, lock_fd;
 	struct stat old;
-	char temporary[40];
+	char temporary[MP_NEW_NAME_MAX];
 	bool has_name; /* @temporary is in the directory */
 	sigset_t old_mask;
 };

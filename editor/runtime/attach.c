@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +24,8 @@
 #include "editor/runtime/thread.h"
 #include "libprof/note/counts_file.h"
 
-#define HEADER_BYTES MP_COUNTS_FILE_HEADER_BYTES
-#define PID_DIGITS   10
+#define HEADER_BYTES  MP_COUNTS_FILE_HEADER_BYTES
+#define NUMBER_DIGITS 10 /* of a process or a user */
 
 const void *me_runtime_attach(const struct me_runtime_params *params, const uint64_t *stack);
 
@@ -82,28 +83,82 @@ static bool is_trusted(const uint64_t *stack, uint64_t *buf, bool *fsgsbase)
 	return !secure;
 }
 
-/* Copy the path, with the process id for "%p". Return: false if the path has no end. */
-static bool expand_path(const char *from, char *to)
+static char *put_number(char *to, uint64_t number)
 {
-	bool expanded = false;
+	uint64_t scale = 1;
 
+	for (; number / scale >= 10; scale *= 10)
+		;
+	for (; scale; scale /= 10)
+		*to++ = (char)('0' + number / scale % 10);
+	return to;
+}
+
+/*
+ * Copy the path, with the process id for the first "%p", and the effective user id for the first "%u", which
+ * sets *@has_user. Return: false if the path has no end.
+ */
+static bool expand_path(const char *from, char *to, bool *has_user)
+{
+	bool has_process = false;
+
+	*has_user = false;
 	for (const char *end = from + ME_RUNTIME_PATH; from < end; from++) {
-		if (*from == '%' && from + 1 < end && from[1] == 'p' && !expanded) {
-			long pid = call1(SYS_getpid, 0), scale = 1;
+		bool is_pair = *from == '%' && from + 1 < end;
 
-			for (; pid / scale >= 10; scale *= 10)
-				;
-			for (; scale; scale /= 10)
-				*to++ = (char)('0' + pid / scale % 10);
-			expanded = true;
+		if (is_pair && from[1] == 'p' && !has_process) {
+			to = put_number(to, (uint64_t)call1(SYS_getpid, 0));
+			has_process = true;
 			from++;
-			continue;
+		} else if (is_pair && from[1] == 'u' && !*has_user) {
+			to = put_number(to, (uint64_t)call1(SYS_geteuid, 0));
+			*has_user = true;
+			from++;
+		} else {
+			*to++ = *from;
+			if (!*from)
+				return true;
 		}
-		*to++ = *from;
-		if (!*from)
-			return true;
 	}
 	return false;
+}
+
+/* Growing a file beyond this limit raises a signal that ends the program; in memory, tmpfs, so does reserving space. */
+static uint64_t largest_file(void)
+{
+	struct rlimit limit;
+
+	return call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit) ? 0 : limit.rlim_cur;
+}
+
+/*
+ * May the file be used if others may write its directory? A file that others can open they can make shorter, which
+ * ends the program. A second name is a sign that the file was made for another purpose. Where no space can be
+ * reserved, a full disk would end the program.
+ */
+static bool is_private(int fd)
+{
+	struct stat st;
+
+	return !call4(SYS_fstat, fd, (long)&st, 0, 0) && S_ISREG(st.st_mode) &&
+	       st.st_uid == (uint64_t)call1(SYS_geteuid, 0) && st.st_nlink == 1 &&
+	       !(st.st_mode & 077) &&
+	       (st.st_size >= ME_RUNTIME_PAGE || largest_file() >= ME_RUNTIME_PAGE) &&
+	       !call4(SYS_fallocate, fd, FALLOC_FL_KEEP_SIZE, 0, ME_RUNTIME_PAGE);
+}
+
+/* Return: a descriptor, or an error below 0. */
+static int open_file(const char *path, bool has_user)
+{
+	long fd = call4(SYS_openat, AT_FDCWD, (long)path,
+			O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
+			has_user ? 0600 : 0644);
+
+	if (fd >= 0 && has_user && !is_private((int)fd)) {
+		call1(SYS_close, fd);
+		return -EPERM;
+	}
+	return (int)fd;
 }
 
 /*
@@ -116,7 +171,6 @@ static uint64_t size_file(int fd, uint64_t set, uint64_t max)
 {
 	uint64_t sets, bytes;
 	struct stat st;
-	struct rlimit limit;
 	long ret;
 
 	if (call4(SYS_fstat, fd, (long)&st, 0, 0) || !S_ISREG(st.st_mode))
@@ -124,10 +178,7 @@ static uint64_t size_file(int fd, uint64_t set, uint64_t max)
 	sets = st.st_size ? ((uint64_t)st.st_size - HEADER_BYTES) / set : max;
 	if (!sets || sets > max)
 		return 0;
-	if (!st.st_size && call4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit))
-		return 0;
-	/* Growing beyond the limit raises a signal that ends the program. */
-	while (!st.st_size && sets && limit.rlim_cur < HEADER_BYTES + sets * set)
+	while (!st.st_size && sets && largest_file() < HEADER_BYTES + sets * set)
 		sets /= 2;
 	bytes = HEADER_BYTES + sets * set;
 	if (!sets || (st.st_size && (uint64_t)st.st_size != bytes))
@@ -230,34 +281,32 @@ static uint64_t map_over(int fd, const struct me_runtime_params *params, uint64_
 
 static void attach(const struct me_runtime_params *params, const uint64_t *stack)
 {
-	char path[ME_RUNTIME_PATH + PID_DIGITS] __attribute__((aligned(8)));
+	char path[ME_RUNTIME_PATH + 2 * NUMBER_DIGITS] __attribute__((aligned(8)));
 	uint64_t sets, file = 0;
-	bool fsgsbase;
-	long fd;
+	bool fsgsbase, has_user;
+	int fd;
 
 	if (params->magic != ME_RUNTIME_MAGIC || !is_trusted(stack, (uint64_t *)path, &fsgsbase) ||
-	    !expand_path(params->path, path))
+	    !expand_path(params->path, path, &has_user))
 		return;
-	fd = call4(SYS_openat, AT_FDCWD, (long)path,
-		   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0644);
+	fd = open_file(path, has_user);
 	if (params->nr_audited) {
-		me_audit_start(params, (int)fd, fsgsbase);
+		me_audit_start(params, fd, fsgsbase);
 		if (fd >= 0)
 			call1(SYS_close, fd);
 		return;
 	}
 	if (params->has_clock) {
-		me_call_clock_start(params, (int)fd);
+		me_call_clock_start(params, fd);
 		if (fd >= 0)
 			call1(SYS_close, fd);
 		return;
 	}
 	if (fd < 0)
 		return;
-	sets = size_file((int)fd, params->counters_bytes,
-			 params->state ? MP_COUNTS_FILE_MAX_SETS : 1);
+	sets = size_file(fd, params->counters_bytes, params->state ? MP_COUNTS_FILE_MAX_SETS : 1);
 	if (sets)
-		file = map_over((int)fd, params, sets);
+		file = map_over(fd, params, sets);
 	call1(SYS_close, fd);
 	if (file)
 		me_runtime_threads_start(params, file, sets, fsgsbase, (uint64_t)path);

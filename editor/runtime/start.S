@@ -123,12 +123,13 @@ attach:
 	ret
 	.cfi_endproc
 
+	// The caller's red zone lies above the return address of these five.
 	.cfi_startproc
 thread:
 	save
 	leaq	SAVED_BYTES(%rsp), %rsi
 	invoke	me_runtime_thread
-	jmp	1b
+	jmp	2f
 	.cfi_endproc
 
 	// Reads the time: all instructions before it have run by then, and none behind it.
@@ -140,7 +141,6 @@ thread:
 	orq	%rax, %rdx
 	.endm
 
-	// The caller's red zone lies above the return address of these four.
 	.cfi_startproc
 enter:
 	save

@@ -66,8 +66,6 @@ struct me_train_report {
 
 /* Probability that any of a training's audits finds a version faster or slower by chance. */
 #define ME_TRAIN_ALPHA 0.01
-/* The part of ME_TRAIN_ALPHA that the first audit may use; refining needs the rest. */
-double me_train_first_alpha(const struct me_train_options *options);
 /* The least number of pairs that can decide the first audit. */
 size_t me_train_least_pairs(const struct me_train_options *options);
 

@@ -74,14 +74,15 @@ static int keep_undecided(struct me_trainer *t)
 			  r->undecided);
 }
 
-double me_train_first_alpha(const struct me_train_options *options)
+/* The part of ME_TRAIN_ALPHA that the first audit may use; refining needs the rest. */
+static double train_first_alpha(const struct me_train_options *options)
 {
 	return options->no_refine ? ME_TRAIN_ALPHA : me_refine_alpha(ME_TRAIN_ALPHA);
 }
 
 size_t me_train_least_pairs(const struct me_train_options *options)
 {
-	return mp_seq_least_pairs(me_train_first_alpha(options));
+	return mp_seq_least_pairs(train_first_alpha(options));
 }
 
 double me_train_audit_seconds(size_t nr_pairs, double run_s)
@@ -148,7 +149,7 @@ int me_train_audit(struct me_trainer *t)
 				      .b = final.text,
 				      .at = t->file,
 				      .command = o->command,
-				      .alpha = me_train_first_alpha(o),
+				      .alpha = train_first_alpha(o),
 				      .pairs = o->audit_pairs,
 				      .filter = o->filter,
 				      .json = json.text,

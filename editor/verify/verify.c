@@ -5,6 +5,7 @@
  * Decides nothing itself. optimize calls it before an output replaces anything; confirm and the
  * tests call it, too. Documentation/verify.md lists the assumptions.
  */
+#include "editor/verify/known/verify_live.h"
 #include "editor/verify/verify.h"
 
 #include <errno.h>
@@ -35,9 +36,11 @@
 #include "editor/verify/read/verify_map.h"
 #include "editor/verify/read/verify_parallel.h"
 #include "editor/verify/stubs/verify_count.h"
+#include "editor/verify/stubs/verify_flags.h"
 #include "editor/verify/stubs/verify_free_registers.h"
 #include "editor/verify/marker/verify_marker.h"
 #include "editor/verify/stubs/verify_paths.h"
+#include "editor/verify/stubs/verify_flags.h"
 #include "editor/verify/stubs/verify_threads.h"
 #include "editor/verify/stubs/verify_versions.h"
 
@@ -119,6 +122,7 @@ static void marks_fini(struct vf_marks *marks)
 	free(marks->common);
 	free(marks->pointer_now);
 	free(marks->below);
+	free(marks->flag_steps);
 }
 
 static void vf_fini(struct vf *vf)
@@ -154,7 +158,9 @@ static void vf_fini(struct vf *vf)
 	free(vf->old.bases);
 	mp_path_table_free(vf->stubs.paths);
 	mp_audit_table_free(vf->stubs.audited);
+	mp_edge_table_free(vf->stubs.meter);
 	free(vf->stubs.versions);
+	free(vf->stubs.returned);
 	vf_bits_fini(&vf->stubs.guarded);
 	vf_bits_fini(&vf->stubs.exits);
 	marks_fini(vf->marks);
@@ -172,6 +178,14 @@ static int read_old_unwind(struct vf *vf)
 	return vf_eh_read(vf, vf->o, false, &vf->old.eh);
 }
 
+/* Marks of FDEs. */
+static int make_marks(const struct vf *vf)
+{
+	int ret = vf_make_answers(vf);
+
+	return ret ? ret : vf_make_flag_steps(vf);
+}
+
 static int check(struct vf *vf)
 {
 	static const struct {
@@ -186,10 +200,12 @@ static int check(struct vf *vf)
 		{.read = vf_index_pieces},
 		{.read = vf_read_audit},
 		{.read = vf_scan},
+		{.read = vf_read_returned_flags},
+		{.read = vf_mark_live},
 		{.check = vf_check_gs},
 		{.read = vf_read_registers},
 		{.read = vf_find_markers},
-		{.check = vf_make_answers},
+		{.check = make_marks},
 		{.check = vf_check_pieces},
 		{.read = vf_read_unwind},
 		{.check = vf_check_unwind},
@@ -199,6 +215,7 @@ static int check(struct vf *vf)
 		{.check = vf_check_table_values},
 		{.check = vf_check_eh_refs},
 		{.check = vf_check_pointers},
+		{.check = vf_check_live},
 		{.check = vf_check_answers},
 		{.check = vf_check_probes},
 		{.check = vf_check_moved},
@@ -223,8 +240,17 @@ static int check(struct vf *vf)
 }
 
 static const char *const kinds[ME_NR_KINDS] = {
-	[ME_KIND_LAYOUT] = "layout",  [ME_KIND_COUNTS] = "edges", [ME_KIND_NUMBERS] = "pep",
-	[ME_KIND_POLLS] = "pep,poll", [ME_KIND_AUDIT] = "audit",  [ME_KIND_CALLS] = "calls",
+	[ME_KIND_LAYOUT] = "layout",
+	[ME_KIND_COUNTS] = "edges",
+	[ME_KIND_THREADS] = "edges+threads",
+	[ME_KIND_NUMBERS] = "pep",
+	[ME_KIND_POLLS] = "pep+poll",
+	[ME_KIND_AUDIT] = "audit",
+	[ME_KIND_CALLS] = "calls",
+	[ME_KIND_METER] = "meter",
+	[ME_KIND_LIVE] = "live",
+	[ME_KIND_LIVE_COUNTS] = "live+edges",
+	[ME_KIND_LIVE_METER] = "live+meter",
 };
 
 const char *me_kind_name(enum me_kind kind)
@@ -232,12 +258,24 @@ const char *me_kind_name(enum me_kind kind)
 	return (unsigned int)kind < ME_NR_KINDS ? kinds[kind] : NULL;
 }
 
-int me_kind_find(const char *name)
+unsigned int me_kinds_find(const char *names)
 {
-	for (int i = 0; i < ME_NR_KINDS; i++)
-		if (!strcmp(name, kinds[i]))
-			return i;
-	return -1;
+	unsigned int found = 0;
+	size_t len;
+
+	for (;; names += len + 1) {
+		unsigned int kind = 0;
+
+		len = strcspn(names, ",");
+		while (kind < ME_NR_KINDS &&
+		       (strlen(kinds[kind]) != len || memcmp(names, kinds[kind], len)))
+			kind++;
+		if (kind == ME_NR_KINDS)
+			return 0;
+		found |= 1u << kind;
+		if (!names[len])
+			return found;
+	}
 }
 
 /* By the sections of which vf_read_headers() allows those of one kind only. */
@@ -249,7 +287,13 @@ static enum me_kind kind_of(const struct vf *vf)
 		return ME_KIND_AUDIT;
 	if (vf->stubs.call_section)
 		return ME_KIND_CALLS;
-	return vf->stubs.counters ? ME_KIND_COUNTS : ME_KIND_LAYOUT;
+	if (!vf->stubs.counters)
+		return vf->now.live ? ME_KIND_LIVE : ME_KIND_LAYOUT;
+	if (vf->stubs.meter_section)
+		return vf->now.live ? ME_KIND_LIVE_METER : ME_KIND_METER;
+	if (vf->now.live)
+		return ME_KIND_LIVE_COUNTS;
+	return vf->stubs.thread_state ? ME_KIND_THREADS : ME_KIND_COUNTS;
 }
 
 /* Says which functions were refused, if the last refusal is one of them. */

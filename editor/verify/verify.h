@@ -16,10 +16,10 @@
 #include "editor/verify/base/verify_report.h"
 #include "libprof/base/err.h"
 
-/* Return: a name, as in --json; or NULL: there is no such kind. */
+/* Return: a name, as in --json and --kind, without a comma or a space; or NULL: there is no such kind. */
 const char *me_kind_name(enum me_kind kind);
-/* Return: -1: there is none with this name. */
-int me_kind_find(const char *name);
+/* Return: one bit, 1 << kind, for each of the names, between which stand commas; 0: one is no kind's name. */
+unsigned int me_kinds_find(const char *names);
 
 /*
  * me_verify - compare @original and @output (both opened with MP_ELF_ALL).

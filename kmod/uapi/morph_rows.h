@@ -11,7 +11,8 @@
  *	zeros up to a multiple of 8
  *
  * A row holds up to the next row, also across pages. The last one says that nothing is known
- * from there on.
+ * from there on. libprof/unwind/row_format.h has the same under its own names and licence;
+ * daemon/source/kmod_rows.c asserts that both agree.
  */
 #ifndef MORPH_ROWS_H
 #define MORPH_ROWS_H

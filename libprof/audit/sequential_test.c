@@ -14,26 +14,39 @@
 #include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
-/*
- * The gamblers. A share of 0.78 lets eight pairs of one sign decide at alpha = 0.01:
- * 0.78 * 1.9995^8 = 199.3, and the three others add the rest of the 200.
- * The effects of the three others were chosen by simulation: see results.md, "The audit's
- * power". Their limits keep one wrong sign from taking all that they have.
- */
-static const struct {
+struct seq_gambler {
 	double share;	  /* of the initial capital */
 	double effect;	  /* effect for its stake, in spreads; INFINITY: sign only */
 	double stake_max; /* share of the gambler's capital */
-} seq_gamblers[MP_SEQ_NR_GAMBLERS] = {
-	{0.78, INFINITY, 0.9995},
-	{0.09, 0.35, 0.9},
-	{0.08, 0.8, 0.95},
-	{0.05, 1.6, 0.95},
 };
 
-/* Assumed spread of a pair's difference before the first pair, and its weight in pairs. */
-#define SEQ_SPREAD_FIRST 0.03
-#define SEQ_NR_FIRST	 2
+/*
+ * The gamblers for runs. A share of 0.78 lets eight pairs of one sign decide at alpha = 0.01:
+ * 0.78 * 1.9995^8 = 199.3, and the three others add the rest of the 200.
+ * The effects of the three others were chosen by simulation: see results.md, "The audit's
+ * power". Their limits keep one wrong sign from taking all that they have.
+ *
+ * Those for everyday use expect effects from an eighth of the spread, which a thousand pairs can
+ * show, to more than all of it. The sign alone is no good bet there: see results.md, "Trials by
+ * everyday use".
+ *
+ * The spread of a pair's difference is assumed before the first pair, and weighs as much as two
+ * pairs.
+ */
+static const struct seq_kind {
+	struct seq_gambler gamblers[MP_SEQ_NR_GAMBLERS];
+	double spread_first;
+} seq_kinds[] = {
+	[MP_SEQ_RUNS] = {{{0.78, INFINITY, 0.9995},
+			  {0.09, 0.35, 0.9},
+			  {0.08, 0.8, 0.95},
+			  {0.05, 1.6, 0.95}},
+			 0.03},
+	[MP_SEQ_EVERYDAY] =
+		{{{0.3, 0.12, 0.9}, {0.35, 0.3, 0.9}, {0.2, 0.8, 0.95}, {0.15, 1.6, 0.95}}, 0.1},
+};
+
+#define SEQ_NR_FIRST 2
 /* From this number of pairs on, the quartiles estimate the spread better than the range. */
 #define SEQ_NR_QUARTILES 4
 /* Clocks count in microseconds or worse; a spread of exactly 0 would divide by zero. */
@@ -45,7 +58,13 @@ static const struct {
 
 void mp_seq_init(struct mp_seq *seq, double alpha)
 {
+	mp_seq_init_kind(seq, MP_SEQ_RUNS, alpha);
+}
+
+void mp_seq_init_kind(struct mp_seq *seq, enum mp_seq_kind kind, double alpha)
+{
 	memset(seq, 0, sizeof(*seq));
+	seq->kind = kind;
 	seq->alpha = alpha;
 	for (int g = 0; g < MP_SEQ_NR_GAMBLERS; g++)
 		seq->up[g] = seq->down[g] = 1;
@@ -90,26 +109,25 @@ static double seq_spread_seen(const struct mp_seq *seq)
  */
 static double seq_spread(const struct mp_seq *seq)
 {
-	double seen, nr = (double)seq->nr;
+	double seen, nr = (double)seq->nr, first = seq_kinds[seq->kind].spread_first;
 
 	if (seq->nr < 2)
-		return SEQ_SPREAD_FIRST;
+		return first;
 	seen = seq_spread_seen(seq);
-	return fmax(sqrt((SEQ_NR_FIRST * SEQ_SPREAD_FIRST * SEQ_SPREAD_FIRST + nr * seen * seen) /
-			 (SEQ_NR_FIRST + nr)),
+	return fmax(sqrt((SEQ_NR_FIRST * first * first + nr * seen * seen) / (SEQ_NR_FIRST + nr)),
 		    SEQ_SPREAD_MIN);
 }
 
 /* The factor by which the capital of a gambler grows who bets that @d lies above @effect. */
-static double seq_factor(int gambler, double d, double scale, double effect)
+static double seq_factor(const struct seq_gambler *gambler, double d, double scale, double effect)
 {
 	double above = d - effect, stake;
 
-	if (isinf(seq_gamblers[gambler].effect))
+	if (isinf(gambler->effect))
 		stake = (above > 0) - (above < 0);
 	else
-		stake = tanh(seq_gamblers[gambler].effect * above / scale);
-	return 1 + seq_gamblers[gambler].stake_max * stake;
+		stake = tanh(gambler->effect * above / scale);
+	return 1 + gambler->stake_max * stake;
 }
 
 /* The share of the whole capital that the gamblers got at entry number @entry, from 0. */
@@ -118,31 +136,33 @@ static double seq_part(size_t entry)
 	return 1 / ((double)(entry + 1) * (double)(entry + 2));
 }
 
-static double seq_capital(const double *capital, double reserve)
+static double seq_capital(const struct mp_seq *seq, const double *capital, double reserve)
 {
+	const struct seq_gambler *gamblers = seq_kinds[seq->kind].gamblers;
 	double sum = reserve;
 	int g;
 
 	/* Far above any threshold it is infinite, and far below it is 0: both are right. */
 	for (g = 0; g < MP_SEQ_NR_GAMBLERS; g++)
-		sum += seq_gamblers[g].share * capital[g];
+		sum += gamblers[g].share * capital[g];
 	return sum;
 }
 
 double mp_seq_capital(const struct mp_seq *seq, const double *capital)
 {
-	return seq_capital(capital, seq->reserve);
+	return seq_capital(seq, capital, seq->reserve);
 }
 
 double mp_seq_pool_capital(const struct mp_seq *seq, const double *capital)
 {
+	const struct seq_gambler *gamblers = seq_kinds[seq->kind].gamblers;
 	double sum = 0, share = 0;
 
 	for (int g = 0; g < MP_SEQ_NR_GAMBLERS; g++) {
-		if (isinf(seq_gamblers[g].effect))
+		if (isinf(gamblers[g].effect))
 			continue;
-		sum += seq_gamblers[g].share * capital[g];
-		share += seq_gamblers[g].share;
+		sum += gamblers[g].share * capital[g];
+		share += gamblers[g].share;
 	}
 	return seq->reserve + sum / share;
 }
@@ -206,6 +226,7 @@ int mp_seq_add(struct mp_seq *seq, double d)
 
 int mp_seq_add_mean(struct mp_seq *seq, double d, size_t nr_pairs)
 {
+	const struct seq_gambler *gamblers = seq_kinds[seq->kind].gamblers;
 	double scale, root = sqrt((double)nr_pairs);
 	int err, g;
 
@@ -221,8 +242,8 @@ int mp_seq_add_mean(struct mp_seq *seq, double d, size_t nr_pairs)
 	seq->scale[seq->nr] = scale;
 	seq->nr++;
 	for (g = 0; g < MP_SEQ_NR_GAMBLERS; g++) {
-		seq->up[g] *= seq_factor(g, d, scale, 0);
-		seq->down[g] *= seq_factor(g, -d, scale, 0);
+		seq->up[g] *= seq_factor(&gamblers[g], d, scale, 0);
+		seq->down[g] *= seq_factor(&gamblers[g], -d, scale, 0);
 	}
 	if (seq->verdict != MP_SEQ_UNDECIDED)
 		return 0;
@@ -238,6 +259,7 @@ int mp_seq_add_mean(struct mp_seq *seq, double d, size_t nr_pairs)
 /* Did the bet "the effect lies above @effect" (@sign 1; -1: below it) ever win? */
 static bool seq_rejects(const struct mp_seq *seq, double effect, int sign)
 {
+	const struct seq_gambler *gamblers = seq_kinds[seq->kind].gamblers;
 	double capital[MP_SEQ_NR_GAMBLERS], reserve = seq->nr_entries ? 1 - seq_part(0) : 0;
 	size_t i, entry = 1;
 	int g;
@@ -251,8 +273,9 @@ static bool seq_rejects(const struct mp_seq *seq, double effect, int sign)
 			reserve -= seq_part(entry);
 		}
 		for (g = 0; g < MP_SEQ_NR_GAMBLERS; g++)
-			capital[g] *= seq_factor(g, sign * seq->d[i], seq->scale[i], sign * effect);
-		if (seq_capital(capital, reserve) >= seq_threshold(seq->alpha))
+			capital[g] *= seq_factor(&gamblers[g], sign * seq->d[i], seq->scale[i],
+						 sign * effect);
+		if (seq_capital(seq, capital, reserve) >= seq_threshold(seq->alpha))
 			return true;
 	}
 	return false;

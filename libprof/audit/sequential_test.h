@@ -18,7 +18,7 @@
  * supports. The fourth stakes nearly everything on each sign and holds most of the capital. n
  * pairs hold n coins, so no test that trusts the coin alone can claim anything with an error
  * below 2^(1-n). The fourth gambler reaches this limit: at alpha = 0.01, eight pairs of one
- * sign decide. The interval is the set of effects that the same game does not reject, each side
+ * sign decide. Pairs of everyday use have other gamblers (enum mp_seq_kind). The interval is the set of effects that the same game does not reject, each side
  * at alpha / 2.
  */
 #ifndef MP_SEQUENTIAL_TEST_H
@@ -38,7 +38,14 @@ enum mp_seq_verdict {
 	MP_SEQ_NEGATIVE, /* differences lie below zero: B is slower */
 };
 
+/* What the gamblers expect. It changes how soon a test decides, and never how often it is wrong. */
+enum mp_seq_kind {
+	MP_SEQ_RUNS, /* runs of one command: effects as large as the noise of a pair, few pairs */
+	MP_SEQ_EVERYDAY, /* blocks of everyday use: effects from an eighth of the noise on, hundreds of pairs */
+};
+
 struct mp_seq {
+	enum mp_seq_kind kind;
 	double alpha;
 	double *d;     /* differences, in order of time */
 	double *scale; /* spread assumed before each of them */
@@ -55,7 +62,8 @@ struct mp_seq {
 };
 
 /* mp_seq_init - an empty test. @alpha: chance of any false claim, 0 < @alpha < 1. */
-void mp_seq_init(struct mp_seq *seq, double alpha);
+void mp_seq_init(struct mp_seq *seq, double alpha); /* for runs */
+void mp_seq_init_kind(struct mp_seq *seq, enum mp_seq_kind kind, double alpha);
 void mp_seq_fini(struct mp_seq *seq);
 /* mp_seq_add - one more pair's difference (finite). Return: 0, -EINVAL or -ENOMEM. */
 int mp_seq_add(struct mp_seq *seq, double d);

@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #define LINKS_MAX 40
 
@@ -238,4 +241,10 @@ int mp_newfile_open(const char *path, mode_t mode, struct mp_err *err)
 	}
 	close(place.dir);
 	return fd < 0 ? mp_err_set(err, -fd, "%s: %s", path, strerror(-fd)) : fd;
+}
+
+void mp_new_name(const char *base, char *out)
+{
+	snprintf(out, MP_NEW_NAME_MAX, ".morph-new.%016" PRIx64,
+		 (uint64_t)XXH3_64bits(base, strlen(base)));
 }

@@ -42,4 +42,11 @@ const char *mp_base_name(const char *path);
  */
 int mp_newfile_open(const char *path, mode_t mode, struct mp_err *err);
 
+#define MP_NEW_NAME_MAX 40
+/*
+ * mp_new_name - the name that a new file has, beside the file @base that it is going to replace, until it is renamed.
+ * Always the same for one @base, so that what a killed process left is found again. @out holds MP_NEW_NAME_MAX bytes.
+ */
+void mp_new_name(const char *base, char *out);
+
 #endif

@@ -4,10 +4,29 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static void empty(int fd, int depth)
+/* Another user may add entries to directories that are not taken yet as fast as those of others are removed. */
+#define MAX_ENTRIES 1000000
+
+/*
+ * Nobody else may add entries to the directory from now on, so that emptying it ends. Only root can take a directory from its
+ * owner, and only from another user has root to take it.
+ * Return: false: the directory is of another file system, such as one of the user's, or of a user from whom it cannot be taken.
+ */
+static bool take(int fd, dev_t dev)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || st.st_dev != dev)
+		return false;
+	return st.st_uid == geteuid() || (!fchown(fd, geteuid(), (gid_t)-1) && !fchmod(fd, 0700));
+}
+
+static void empty(int fd, dev_t dev, int depth, long *left)
 {
 	union {
 		char bytes[4096];
@@ -15,8 +34,8 @@ static void empty(int fd, int depth)
 	} buf;
 	ssize_t got;
 
-	while ((got = getdents64(fd, &buf, sizeof(buf))) > 0)
-		for (ssize_t at = 0; at < got;) {
+	while (*left > 0 && (got = getdents64(fd, &buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0; at < got && (*left)-- > 0;) {
 			const struct dirent64 *entry = (const void *)(buf.bytes + at);
 			int inner;
 
@@ -28,19 +47,27 @@ static void empty(int fd, int depth)
 				       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			if (inner < 0)
 				continue;
-			empty(inner, depth - 1);
+			if (take(inner, dev))
+				empty(inner, dev, depth - 1, left);
 			close(inner);
 			unlinkat(fd, entry->d_name, AT_REMOVEDIR);
 		}
 }
 
-void mp_remove_tree(const char *path, int depth)
+void mp_remove_some(const char *path, int depth, long nr_entries)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
 
 	if (fd >= 0) {
-		empty(fd, depth);
+		if (!fstat(fd, &st) && take(fd, st.st_dev))
+			empty(fd, st.st_dev, depth, &nr_entries);
 		close(fd);
 	}
 	rmdir(path);
+}
+
+void mp_remove_tree(const char *path, int depth)
+{
+	mp_remove_some(path, depth, MAX_ENTRIES);
 }

@@ -355,6 +355,15 @@ bool mp_cfg_is_weak_target(const struct mp_cfg *cfg, uint64_t vaddr)
 	return at != MP_NONE && mp_bit(index->weak_targets, at);
 }
 
+void mp_cfg_note_target(struct mp_cfg *cfg, uint64_t vaddr)
+{
+	struct mp_cfg_index *index = cfg->private_data;
+	uint32_t at = mp_space_at(index, vaddr);
+
+	if (at != MP_NONE)
+		mp_bit_set(index->weak_targets, at);
+}
+
 const char *mp_problem_name(enum mp_problem problem)
 {
 	static const char *const names[MP_NR_PROBLEMS] = {

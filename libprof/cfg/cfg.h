@@ -154,7 +154,7 @@ enum mp_problem {
 	MP_PROBLEM_NONE,
 	MP_PROBLEM_UNDECODABLE,	    /* bytes Zydis cannot decode, or cut at the function's end */
 	MP_PROBLEM_OFF_GRID,	    /* a target inside an instruction */
-	MP_PROBLEM_UNRESOLVED_JUMP, /* indirect jump not understood */
+	MP_PROBLEM_UNRESOLVED_JUMP, /* indirect jump not understood, or with too much work */
 	MP_PROBLEM_LOOP_INSN,	    /* loop, jrcxz, xbegin */
 	MP_PROBLEM_FALLS_OUT,	    /* runs into the next function, not behind a call */
 	MP_PROBLEM_NO_FDE,	    /* no unwind information: hand-written */
@@ -354,6 +354,8 @@ bool mp_cfg_is_target(const struct mp_cfg *cfg, uint64_t vaddr);
 bool mp_cfg_may_be_target(const struct mp_cfg *cfg, uint64_t vaddr);
 /* True if a number equals this address, maybe by chance, or if an offset may lead to it. */
 bool mp_cfg_is_weak_target(const struct mp_cfg *cfg, uint64_t vaddr);
+/* mp_cfg_note_target - from now on mp_cfg_may_be_target() is true of @vaddr, if code can lie there. */
+void mp_cfg_note_target(struct mp_cfg *cfg, uint64_t vaddr);
 /*
  * True if @block's instructions are certain, even in a function that cannot be moved. An
  * operand in it may be changed.

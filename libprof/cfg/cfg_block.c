@@ -364,6 +364,7 @@ int mp_cfg_make_blocks(struct mp_cfg_build *b)
 
 	if (!scratch)
 		goto out;
+	mp_table_looks_begin(b);
 	find_entered(b);
 	find_off_grid(b);
 	free(b->gap_targets);

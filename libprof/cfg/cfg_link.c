@@ -99,6 +99,8 @@ static int link_tables(struct mp_block_maker *m, uint32_t block, uint32_t jump)
 			cfg->blocks[block].table = b->uses[u].table;
 		if (table->block == MP_NONE)
 			table->block = block;
+		if (!mp_table_look(b, m->func_index, jump, table->nr_entries))
+			break;
 		for (uint32_t i = 0; i < table->nr_entries && !ret; i++) {
 			uint32_t target = mp_table_entry(b, table, i), to;
 

@@ -16,6 +16,7 @@
 static const char *const names[] = {
 	"_Exit",
 	"_Unwind_Resume",
+	"_ZSt9terminatev",
 	"__assert",
 	"__assert_fail",
 	"__assert_perror_fail",
@@ -34,7 +35,6 @@ static const char *const names[] = {
 	"__stack_chk_fail",
 	"_exit",
 	"_longjmp",
-	"_ZSt9terminatev",
 	"abort",
 	"exit",
 	"longjmp",
@@ -44,14 +44,16 @@ static const char *const names[] = {
 	"thrd_exit",
 };
 
-static bool is_noreturn_name(const char *name)
+bool mp_cfg_is_noreturn_name(const char *name)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;
 	/* std::__throw_out_of_range(char const*) and its family. */
-	return !strncmp(name, "_ZSt", 4) && name[4] >= '0' && name[4] <= '9' &&
-	       strstr(name, "__throw_");
+	if (strncmp(name, "_ZSt", 4))
+		return false;
+	name += 4;
+	return !strncmp(name + strspn(name, "0123456789"), "__throw_", 8);
 }
 
 /* True if the loader fills @cell with one of the functions above. */
@@ -66,7 +68,8 @@ static bool is_noreturn_cell(const struct mp_cfg_build *b, uint64_t cell)
 		if (rel->type != R_X86_64_JUMP_SLOT && rel->type != R_X86_64_GLOB_DAT)
 			continue;
 		if (rel->sym < elf->nr_symbols - b->first_dynsym)
-			return is_noreturn_name(elf->symbols[b->first_dynsym + rel->sym].name);
+			return mp_cfg_is_noreturn_name(
+				elf->symbols[b->first_dynsym + rel->sym].name);
 	}
 	return false;
 }

@@ -169,6 +169,11 @@ struct mp_cfg_build {
 	uint32_t nr_summed, cap_summed;
 	uint64_t got; /* _GLOBAL_OFFSET_TABLE_, from which code for any distance counts; 0: none */
 	uint32_t cap_tables, cap_table_refs, cap_blocks, cap_edges, cap_calls;
+	/*
+	 * Looks at entries of tables that are left in this pass. Many jumps may share a long table: the work must not
+	 * grow with the square of the file's size. Without any left, a jump counts as one that is not understood.
+	 */
+	uint64_t table_looks;
 	/* jump -> table: one indirect jump may use several tables, several jumps one table */
 	struct mp_table_use {
 		uint32_t jump, table;
@@ -324,6 +329,8 @@ void mp_cfg_find_return_words(struct mp_cfg_build *b);
 const struct mp_flow *mp_call_before(const struct mp_cfg_build *b, const struct mp_part *part,
 				     uint32_t at);
 /* ---- cfg_noreturn.c ---- */
+/* Does a function of this name, of another module, never return? */
+bool mp_cfg_is_noreturn_name(const char *name);
 int mp_cfg_find_noreturn(struct mp_cfg_build *b);
 /* ---- table.c: indirect jumps ---- */
 /*
@@ -338,12 +345,19 @@ uint32_t mp_table_first_use(const struct mp_cfg_build *b, uint32_t jump);
 uint32_t mp_table_entry(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t i);
 /* The orphan that @target lies in, or MP_NONE. */
 uint32_t mp_table_orphan(const struct mp_cfg_build *b, uint32_t target);
+/* Begins a pass in which entries are looked at: so many times, in proportion to the file's size. */
+void mp_table_looks_begin(struct mp_cfg_build *b);
 /*
- * Number of entries from the start that lead into the function. Ends where another object
+ * @nr entries of tables are looked at for the jump at @jump of @func. Return: false: no looks are left, and the function
+ * has a problem.
+ */
+bool mp_table_look(struct mp_cfg_build *b, uint32_t func, uint32_t jump, uint64_t nr);
+/*
+ * Number of entries from the start that lead into the function. Uses up a look for each. Ends where another object
  * begins, but not before @least entries. *@stop: the next word is no entry at all, rather
  * than one that leads somewhere else.
  */
-uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t least,
+uint32_t mp_table_run(struct mp_cfg_build *b, const struct mp_table *table, uint32_t least,
 		      bool *stop);
 /* Makes targets of further words that lead into the function, in case the end is wrong. */
 void mp_table_mark_beyond(struct mp_cfg_build *b, const struct mp_table *table);

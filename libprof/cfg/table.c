@@ -67,6 +67,8 @@ static int add_table_preds(struct mp_table_finder *f)
 	for (uint32_t u = f->first_use; u < b->nr_uses; u++) {
 		const struct mp_table *table = &b->cfg->tables[b->uses[u].table];
 
+		if (!mp_table_look(b, f->func, b->uses[u].jump, table->nr_entries))
+			break;
 		for (uint32_t k = 0; k < table->nr_entries; k++)
 			if (mp_slice_add_pred(&f->slice, mp_table_entry(b, table, k),
 					      b->uses[u].jump))
@@ -93,7 +95,8 @@ static int use_labels(struct mp_table_finder *f)
 
 			for (uint32_t i = 0; i < part->nr_flows; i++) {
 				f->jump = b->flows[part->first_flow + i].at;
-				if (!mp_bit(b->pointer_jumps, f->jump))
+				if (!mp_bit(b->pointer_jumps, f->jump) ||
+				    !mp_table_look(b, f->func, f->jump, 1))
 					continue;
 				if (mp_table_add_use(f, t))
 					return -ENOMEM;
@@ -206,6 +209,7 @@ int mp_cfg_find_tables(struct mp_cfg_build *b, bool *again)
 	int ret = 0;
 
 	*again = false;
+	mp_table_looks_begin(b);
 	b->cfg->nr_tables = 0;
 	b->nr_uses = 0;
 	if (b->had_tables) {

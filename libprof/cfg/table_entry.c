@@ -109,7 +109,33 @@ static enum where where_is(const struct mp_cfg_build *b, const struct mp_table *
 		       : OUTSIDE;
 }
 
-uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table, uint32_t least,
+/*
+ * Looks for each byte of the file, and those that any file may have. Compilers and interpreters need one for fifty bytes;
+ * a few millions for a thousand labels, each with a jump of its own.
+ */
+#define LOOKS_PER_BYTE 4
+#define LOOKS_LEAST    (1u << 23)
+
+void mp_table_looks_begin(struct mp_cfg_build *b)
+{
+	b->table_looks = LOOKS_PER_BYTE * (uint64_t)b->elf->size + LOOKS_LEAST;
+}
+
+static void use_up(struct mp_cfg_build *b, uint64_t nr)
+{
+	b->table_looks -= nr < b->table_looks ? nr : b->table_looks;
+}
+
+bool mp_table_look(struct mp_cfg_build *b, uint32_t func, uint32_t jump, uint64_t nr)
+{
+	use_up(b, nr);
+	if (!b->table_looks)
+		mp_func_problem(&b->cfg->funcs[func], MP_PROBLEM_UNRESOLVED_JUMP,
+				mp_space_vaddr(b->index, jump));
+	return b->table_looks;
+}
+
+uint32_t mp_table_run(struct mp_cfg_build *b, const struct mp_table *table, uint32_t least,
 		      bool *stop)
 {
 	uint32_t size = table->kind == MP_TABLE_REL32 ? 4 : 8, i;
@@ -137,6 +163,7 @@ uint32_t mp_table_run(const struct mp_cfg_build *b, const struct mp_table *table
 		}
 		own |= where == INSIDE;
 	}
+	use_up(b, i + 1);
 	/*
 	 * Without an entry that leads into the middle of the function, this is a table of
 	 * pointers to functions. Nothing tells where a table of plain numbers ends.

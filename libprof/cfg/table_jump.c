@@ -101,7 +101,8 @@ static void consider_all(struct mp_table_finder *f, enum mp_table_kind kind, uin
 				&b->index->parts[b->part_of_range[func->first_range + r]];
 			uint32_t i = mp_ref_first(b, part->at);
 
-			for (; i < b->nr_refs && b->ref_list[i].at < part->end; i++) {
+			for (; i < b->nr_refs && b->ref_list[i].at < part->end && b->table_looks;
+			     i++) {
 				uint64_t vaddr = mp_space_vaddr(b->index, b->ref_list[i].target);
 				struct mp_table probe = {.vaddr = vaddr,
 							 .base = vaddr,
@@ -132,7 +133,7 @@ static void consider_all(struct mp_table_finder *f, enum mp_table_kind kind, uin
  */
 static bool consider_labels(struct mp_table_finder *f, uint64_t vaddr, struct mp_bound bound)
 {
-	const struct mp_cfg_build *b = f->b;
+	struct mp_cfg_build *b = f->b;
 	const struct mp_func *func = &b->cfg->funcs[f->slice.func];
 	uint32_t best = 1;
 	uint64_t base = 0;
@@ -142,7 +143,8 @@ static bool consider_labels(struct mp_table_finder *f, uint64_t vaddr, struct mp
 			&b->index->parts[b->part_of_range[func->first_range + r]];
 		uint32_t i = mp_text_ref_first(b, part->at);
 
-		for (; i < b->nr_text_refs && b->text_refs[i].at < part->end; i++) {
+		for (; i < b->nr_text_refs && b->text_refs[i].at < part->end && b->table_looks;
+		     i++) {
 			struct mp_table probe = {
 				.vaddr = vaddr,
 				.base = mp_space_vaddr(b->index, b->text_refs[i].target),
@@ -405,12 +407,14 @@ void mp_table_recognise(struct mp_table_finder *f, uint32_t jump)
 	f->found = f->odd = f->computed = false;
 	if (mp_op_decode(f->b, jump, &op))
 		return;
-	if (op.kind == MP_OP_JUMP_MEM) {
+	if (op.kind == MP_OP_JUMP_MEM && f->b->table_looks) {
 		if (!try_load(f, &op, MP_TABLE_ABS64, NULL))
 			try_computed(f, &op);
-	} else {
+	} else if (f->b->table_looks) {
 		trace(f, jump, op.src, 0);
 	}
+	/* What was found may be a part of it. */
+	f->odd |= !mp_table_look(f->b, f->func, jump, 0);
 	if (f->found)
 		mp_bit_set(f->b->tabled, jump);
 	else if (!f->odd)

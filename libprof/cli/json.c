@@ -2,12 +2,16 @@
 /* json - builds JSON that is always valid; see json.h. */
 #include "libprof/cli/json.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static atomic_bool ran_out;
 
@@ -84,4 +88,25 @@ json_t *mp_json_address(uint64_t vaddr)
 
 	snprintf(text, sizeof(text), "0x%" PRIx64, vaddr);
 	return json_string(text);
+}
+
+int mp_json_save(json_t *root, const char *path, struct mp_err *err)
+{
+	char new[PATH_MAX];
+	int fd = -1, ret = 0;
+
+	if (!mp_json_is_whole(root))
+		ret = mp_err_code(err, ENOMEM);
+	else if (snprintf(new, sizeof(new), "%s.new", path) >= (int)sizeof(new))
+		ret = mp_err_set(err, ENAMETOOLONG, "%s: too long", path);
+	if (!ret)
+		fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* Seventeen digits: a number is read as the same. */
+	if (!ret && (fd < 0 || json_dumpfd(root, fd, JSON_REAL_PRECISION(17)) || fsync(fd) ||
+		     rename(new, path)))
+		ret = mp_err_set(err, errno, "%s: cannot be written", path);
+	if (fd >= 0)
+		close(fd);
+	json_decref(root);
+	return ret;
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "libprof/base/err.h"
+
 /* A new object with "schema" and "command"; NULL if out of memory. */
 json_t *mp_json_new(int schema, const char *command);
 /*
@@ -24,6 +26,11 @@ bool mp_json_is_whole(const json_t *root);
 json_t *mp_json_string(const char *text);
 /* A number; null if it is no finite one. */
 json_t *mp_json_number(double value);
+/*
+ * mp_json_save - writes @root, which is consumed, to the file @path, completely or not at all: a new file, @path.new with
+ * mode 0600, is on the disk before it gets the name. Return: 0; -ENOMEM: @root is not whole; -errno.
+ */
+int mp_json_save(json_t *root, const char *path, struct mp_err *err);
 /* "0x401000" */
 json_t *mp_json_address(uint64_t vaddr);
 

@@ -126,7 +126,7 @@ void mp_svg_put_words(FILE *out, double x, double y, int size, const char *class
 		   (double)size, class, text);
 }
 
-const char *mp_svg_format_count(uint64_t n, char *buf)
+const char *mp_svg_format_count(uint64_t n, char buf[static 32])
 {
 	char digits[24];
 	size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n), used = 0;
@@ -140,7 +140,7 @@ const char *mp_svg_format_count(uint64_t n, char *buf)
 	return buf;
 }
 
-const char *mp_svg_format_share(double share, char *buf)
+const char *mp_svg_format_share(double share, char buf[static 32])
 {
 	double percent = 100 * share;
 

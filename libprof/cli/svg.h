@@ -45,9 +45,9 @@ double mp_svg_text_width(const char *text, double size);
  */
 char *mp_svg_fit_text(const char *text, double size, double width);
 
-/* Return: for instance "12,345,678". @buf holds 32 bytes. */
-const char *mp_svg_format_count(uint64_t n, char *buf);
-/* Return: for instance "12.3 %", "0.04 %", "<0.01 %" or "0 %". @buf holds 32 bytes. */
-const char *mp_svg_format_share(double share, char *buf);
+/* Return: for instance "12,345,678". */
+const char *mp_svg_format_count(uint64_t n, char buf[static 32]);
+/* Return: for instance "12.3 %", "0.04 %", "<0.01 %" or "0 %". */
+const char *mp_svg_format_share(double share, char buf[static 32]);
 
 #endif

@@ -220,46 +220,6 @@ int mp_context_rates(const struct mp_context_tree *tree, const struct mp_context
 	return ret;
 }
 
-/* ---- one sample ----------------------------------------------------------------------------- */
-
-#define LEAST_CHANCE 1e-9
-
-static double log_of(double chance)
-{
-	return log(fmax(chance, LEAST_CHANCE));
-}
-
-/*
- * If the activation number c is the outermost that is new, those before it did not end, it did, and it and
- * all behind it only look the same. The number is the median over all c.
- */
-size_t mp_context_take_old(const struct mp_context_rate *rates, const uint32_t *path, size_t nr)
-{
-	double same = 0, lasted = 0, most = 0, sum = 0, cum = 0, chance;
-	size_t c;
-
-	/* Twice: first the largest chance and so the scale, then the sum; last the median. */
-	for (int turn = 0; turn < 3; turn++) {
-		lasted = same = 0;
-		for (c = 0; c < nr; c++)
-			same += log_of(rates[path[c]].same);
-		for (c = 0; c <= nr; c++) {
-			chance = lasted + same + (c < nr ? log_of(rates[path[c]].ends) : 0);
-			if (!turn)
-				most = c ? fmax(most, chance) : chance;
-			else if (turn == 1)
-				sum += exp(chance - most);
-			else if ((cum += exp(chance - most)) > sum / 2)
-				return c;
-			if (c < nr) {
-				lasted += log_of(1 - rates[path[c]].ends);
-				same -= log_of(rates[path[c]].same);
-			}
-		}
-	}
-	return nr;
-}
-
 /* ---- all samples ---------------------------------------------------------------------------- */
 
 /*

@@ -41,12 +41,6 @@ int mp_context_rates(const struct mp_context_tree *tree, const struct mp_context
 		     struct mp_context_rate **out);
 
 /*
- * mp_context_take_old - of a sample's activations that look old, at the nodes @path[0] to @path[nr - 1],
- * outermost first: how many to take as old. The callers of an old activation are old, too.
- */
-size_t mp_context_take_old(const struct mp_context_rate *rates, const uint32_t *path, size_t nr);
-
-/*
  * Entries of a node, as samples see them: in how many of its samples the activation there had begun after
  * the thread's last sample. @least is certain; more than @most is unlikely.
  */

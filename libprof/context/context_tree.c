@@ -257,7 +257,9 @@ static void sort_children(struct mp_context_tree *tree, uint32_t parent)
 	nodes[parent].last = last;
 }
 
-void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr, uint64_t time_ns)
+/* Adds samples to a node and to the totals above it; the root's must not overflow. */
+static void context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr,
+			     uint64_t time_ns)
 {
 	tree->nodes[node].self += nr;
 	tree->nodes[node].self_ns += time_ns;
@@ -290,7 +292,7 @@ int mp_context_add(struct mp_context_tree *tree, const struct mp_context_step *s
 		r = mp_context_child(tree, node, &steps[i].key, &node);
 	if (r)
 		return r;
-	mp_context_add_self(tree, node, nr, time_ns);
+	context_add_self(tree, node, nr, time_ns);
 	for (size_t i = nr_steps; i--; node = tree->nodes[node].parent)
 		tree->nodes[node].nr_new += steps[i].is_new;
 	return 0;

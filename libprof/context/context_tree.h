@@ -83,9 +83,6 @@ int mp_context_child(struct mp_context_tree *tree, uint32_t parent,
 /* Return: the child of @parent with this key; 0: there is none. */
 uint32_t mp_context_find(const struct mp_context_tree *tree, uint32_t parent,
 			 const struct mp_context_key *key);
-/* Adds samples to a node and to the totals above it; the root's must not overflow. */
-void mp_context_add_self(struct mp_context_tree *tree, uint32_t node, uint64_t nr,
-			 uint64_t time_ns);
 struct mp_context_key mp_context_key_of(const struct mp_context_tree *tree, uint32_t node);
 
 /*

@@ -82,8 +82,9 @@ static int read_phdrs(struct mp_elf *elf, struct mp_err *err)
 	size_t size;
 	int ret;
 
-	if (ehdr->e_phnum == PN_XNUM)
-		return mp_err_set(err, ENOEXEC, "%s: more than 65534 program headers", elf->path);
+	if (ehdr->e_phnum > MP_ELF_MAX_PHDRS)
+		return mp_err_set(err, ENOEXEC, "%s: more than %zu program headers", elf->path,
+				  MP_ELF_MAX_PHDRS);
 	if (!ehdr->e_phnum)
 		return mp_err_set(err, ENOEXEC, "%s: no program headers: nothing is loaded",
 				  elf->path);
@@ -349,7 +350,7 @@ static int read_map_note(struct mp_elf *elf, struct mp_err *err)
 static int read_sections(struct mp_elf *elf, bool loaded, struct mp_err *err)
 {
 	Elf64_Shdr *shdrs = NULL;
-	uint64_t nr, shstrndx;
+	uint64_t nr, shstrndx, total = 0;
 	int ret;
 
 	ret = count_sections(elf, &nr, &shstrndx, err);
@@ -369,6 +370,12 @@ static int read_sections(struct mp_elf *elf, bool loaded, struct mp_err *err)
 		ret = convert_section(elf, i, &shdrs[i], loaded, err);
 		if (ret)
 			goto out;
+		if (elf->sections[i].type != SHT_NOBITS)
+			total += elf->sections[i].size;
+		if (total > MP_ELF_MAX_OVERLAP * (uint64_t)elf->size) {
+			ret = mp_err_set(err, EBADMSG, "%s: sections overlap", elf->path);
+			goto out;
+		}
 	}
 	ret = read_section_names(elf, shdrs, shstrndx, err);
 	if (!ret)

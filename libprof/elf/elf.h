@@ -20,6 +20,8 @@
 #define MP_ELF_MAX_MAP_NOTE (128u << 20)
 /* The section of that note (libprof/note/map.h). */
 #define MP_MAP_SECTION ".note.morph"
+/* A section without bytes: the output may be put into processes that run already. */
+#define MP_LIVE_SECTION ".morph.live"
 
 struct mp_section {
 	const char *name;

@@ -17,8 +17,12 @@
  * Larger counts are damage or malice, not programs. The limits bound the memory that a file
  * can make us allocate. The largest browsers stay below a tenth of each.
  */
-#define MP_ELF_MAX_SIZE	      (2ull << 30)
-#define MP_ELF_MAX_SECTIONS   (1u << 17)
+#define MP_ELF_MAX_SIZE	    (2ull << 30)
+#define MP_ELF_MAX_SECTIONS (1u << 17)
+/* The kernel starts no program with more. All sections are compared with all segments. */
+#define MP_ELF_MAX_PHDRS (65536u / sizeof(Elf64_Phdr))
+/* Sections may overlap; they have at most so many times the file's bytes, so that reading them takes linear time. */
+#define MP_ELF_MAX_OVERLAP    4u
 #define MP_ELF_MAX_SHSTRTAB   (16u << 20)
 #define MP_ELF_MAX_SYMBOLS    (1u << 24)
 #define MP_ELF_MAX_RELOCS     (1u << 25)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* own_output - hashes of root's outputs, in a file of root's; see own_output.h. */
+/* own_output - hashes of a user's outputs, in a file of the user's; see own_output.h. */
 #include "libprof/elf/own_output.h"
 
 #include <errno.h>
@@ -13,15 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libprof/base/sha256.h"
 #include "libprof/elf/backup_dir.h"
 
-#define LINE (2 * MP_SHA256_BYTES + 1)
+#define HEX	 (2 * MP_SHA256_BYTES)
+#define LINE_MAX (HEX + 1 + HEX + 1 + MP_OWN_KIND_MAX + 1)
 
-/* The line of @fd's bytes. Return: 0, -errno. */
-static int make_line(int fd, char line[LINE + 1])
+int mp_own_hash_file(int fd, uint8_t hash[MP_SHA256_BYTES])
 {
-	uint8_t hash[MP_SHA256_BYTES];
 	struct stat st;
 	void *bytes;
 
@@ -34,67 +32,120 @@ static int make_line(int fd, char line[LINE + 1])
 		return -errno;
 	mp_sha256(bytes, (size_t)st.st_size, hash);
 	munmap(bytes, (size_t)st.st_size);
-	for (size_t i = 0; i < sizeof(hash); i++)
-		snprintf(line + 2 * i, 3, "%02x", hash[i]);
-	strcpy(line + LINE - 1, "\n");
 	return 0;
 }
 
-/* Opens the file, locked, in a directory that root alone can write to. Return: a descriptor, -errno. */
-static int open_list(void)
+static void put_hex(char *to, const uint8_t hash[MP_SHA256_BYTES])
 {
+	for (size_t i = 0; i < MP_SHA256_BYTES; i++)
+		snprintf(to + 2 * i, 3, "%02x", hash[i]);
+}
+
+/* The line of @fd's bytes, as far as the kind. Return: 0, -errno. */
+static int make_line(int fd, const struct mp_own_proof *proof, char line[LINE_MAX + 1])
+{
+	uint8_t hash[MP_SHA256_BYTES];
+	int r = mp_own_hash_file(fd, hash);
+
+	if (r)
+		return r;
+	put_hex(line, hash);
+	if (proof) {
+		line[HEX] = ' ';
+		put_hex(line + HEX + 1, proof->original);
+		line[HEX + 1 + HEX] = ' ';
+		line[HEX + 1 + HEX + 1] = '\0';
+	}
+	return 0;
+}
+
+/* Makes the directory @path, and those above it. Return: 0, -errno. */
+static int make_directories(char *path, mode_t mode)
+{
+	for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
+		*slash = '\0';
+		if (mkdir(path, mode) && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(path, mode) && errno != EEXIST ? -errno : 0;
+}
+
+int mp_own_file_open(const char *name, bool make)
+{
+	char *path = mp_backup_default_dir(NULL);
 	int dir, fd = -1, code = 0;
 	struct stat st;
 
-	if (mkdir(MP_BACKUP_DIR_ROOT, 0755) && errno != EEXIST)
-		return -errno;
-	dir = open(MP_BACKUP_DIR_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
+	if (!path)
+		return -ENOENT;
+	code = make ? -make_directories(path, geteuid() ? 0700 : 0755) : 0;
+	dir = code ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!code && dir < 0)
+		code = errno;
+	free(path);
+	if (code)
+		return -code;
 	if (fstat(dir, &st))
 		code = errno;
-	else if (st.st_uid || (st.st_mode & 022))
+	else if (st.st_uid != geteuid() || (st.st_mode & 022))
 		code = EPERM;
 	else
-		fd = openat(dir, "written", O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+		fd = openat(dir, name,
+			    O_RDWR | (make ? O_CREAT : 0) | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
 			    0600);
-	if (!code && (fd < 0 || flock(fd, LOCK_EX)))
+	if (!code && fd < 0)
 		code = errno;
 	close(dir);
-	if (code && fd >= 0)
-		close(fd);
 	return code ? -code : fd;
 }
 
-/* Return: -errno; else *@nr whole lines at *@lines. Ownership: free(*@lines). */
-static int read_list(int fd, char **lines, size_t *nr)
+/* The list, locked. @make: if there is none, makes it. Return: a descriptor, -errno. */
+static int open_list(bool make)
+{
+	int fd = mp_own_file_open("outputs", make), code;
+
+	if (fd < 0 || !flock(fd, LOCK_EX))
+		return fd;
+	code = errno;
+	close(fd);
+	return -code;
+}
+
+/*
+ * Return: -errno; else the whole lines are at *@lines, with a 0 behind them. Ownership: free(*@lines), which was NULL,
+ * after an error too.
+ */
+static int read_list(int fd, char **lines)
 {
 	struct stat st;
+	char *end;
 	ssize_t n;
 
 	if (fstat(fd, &st))
 		return -errno;
-	if (st.st_size > 2l * MP_OWN_OUTPUTS_MAX * LINE)
+	if (st.st_size > 2l * MP_OWN_OUTPUTS_MAX * LINE_MAX)
 		return -EFBIG;
 	*lines = malloc((size_t)st.st_size + 1);
 	if (!*lines)
 		return -ENOMEM;
 	n = pread(fd, *lines, (size_t)st.st_size, 0);
-	if (n < 0) {
-		n = -errno;
-		free(*lines);
-		return (int)n;
-	}
-	*nr = (size_t)n / LINE;
+	if (n < 0)
+		return -errno;
+	end = memrchr(*lines, '\n', (size_t)n);
+	*(end ? end + 1 : *lines) = '\0';
 	return 0;
 }
 
-static bool has_line(const char *lines, size_t nr, const char *line)
+/* Return: what follows @start in the first line that begins with it; NULL: there is none. */
+static const char *find_line(const char *lines, const char *start)
 {
-	for (size_t i = 0; i < nr; i++)
-		if (!memcmp(lines + i * LINE, line, LINE))
-			return true;
-	return false;
+	size_t len = strlen(start);
+
+	for (const char *end; (end = strchr(lines, '\n')); lines = end + 1)
+		if ((size_t)(end + 1 - lines) >= len && !memcmp(lines, start, len))
+			return lines + len;
+	return NULL;
 }
 
 static int put(int fd, const char *bytes, size_t size)
@@ -105,59 +156,105 @@ static int put(int fd, const char *bytes, size_t size)
 }
 
 /* The older half makes room. A part of a line, which a full disk left, is dropped. */
-static int add_line(int fd, const char *lines, size_t nr, const char *line)
+static int add_line(int fd, const char *lines, const char *line)
 {
-	size_t keep = nr < MP_OWN_OUTPUTS_MAX ? nr : MP_OWN_OUTPUTS_MAX / 2;
+	const char *keep = lines;
 	struct stat st;
+	size_t nr = 0;
 	int r = 0;
 
 	if (fstat(fd, &st))
 		return -errno;
-	if (keep != nr)
-		r = ftruncate(fd, 0) ? -errno : put(fd, lines + (nr - keep) * LINE, keep * LINE);
-	else if ((size_t)st.st_size != nr * LINE)
-		r = ftruncate(fd, (off_t)(nr * LINE)) ? -errno : 0;
+	for (const char *p = lines; (p = strchr(p, '\n')); p++)
+		nr++;
+	for (; nr >= MP_OWN_OUTPUTS_MAX || (keep != lines && nr > MP_OWN_OUTPUTS_MAX / 2); nr--)
+		keep = strchr(keep, '\n') + 1;
+	if (keep != lines)
+		r = ftruncate(fd, 0) ? -errno : put(fd, keep, strlen(keep));
+	else if ((size_t)st.st_size != strlen(lines))
+		r = ftruncate(fd, (off_t)strlen(lines)) ? -errno : 0;
 	if (!r)
-		r = put(fd, line, LINE);
+		r = put(fd, line, strlen(line));
 	return r ? r : fsync(fd) ? -errno : 0;
 }
 
-/* Is the line of @fd's bytes there? If not, @add puts it there. Return: 1 it was, 0, -errno. */
-static int look_up(int fd, bool add)
+static int note(int fd, const struct mp_own_proof *proof)
 {
-	char line[LINE + 1], *lines = NULL;
-	size_t nr = 0;
-	int list, found = 0, r = make_line(fd, line);
+	char line[LINE_MAX + 1], *lines = NULL;
+	int list, r = make_line(fd, proof, line);
 
 	if (r)
 		return r;
-	list = open_list();
+	strcat(line, proof ? proof->kind : "");
+	strcat(line, "\n");
+	list = open_list(true);
 	if (list < 0)
 		return list;
-	r = read_list(list, &lines, &nr);
-	if (!r) {
-		found = has_line(lines, nr, line);
-		if (!found && add)
-			r = add_line(list, lines, nr, line);
-		free(lines);
-	}
+	r = read_list(list, &lines);
+	if (!r && !find_line(lines, line))
+		r = add_line(list, lines, line);
+	free(lines);
 	close(list);
-	return r ? r : found;
+	return r;
 }
 
-int mp_own_output_note(int fd, struct mp_err *err)
+int mp_own_output_note(int fd, const struct mp_own_proof *proof, struct mp_err *err)
 {
-	int r = geteuid() ? 0 : look_up(fd, true);
+	int r = note(fd, proof);
 
-	return r < 0 ? mp_err_set(err, -r, "%s/written: %s", MP_BACKUP_DIR_ROOT, strerror(-r)) : 0;
+	return r < 0 ? mp_err_set(err, -r, "the list of outputs that were written: %s",
+				  strerror(-r))
+		     : 0;
 }
 
-int mp_own_output_check(int copy, int fd, const char *name, struct mp_err *err)
+static void take_kind(const char *from, struct mp_own_proof *proof)
+{
+	size_t len = strcspn(from, "\n");
+
+	if (len >= sizeof(proof->kind))
+		return;
+	memcpy(proof->kind, from, len);
+	proof->kind[len] = '\0';
+}
+
+/* Return: 1: this user's programs wrote @fd's bytes; 0: not that anybody knows; -errno. */
+static int look_up(int fd, struct mp_own_proof *proof)
+{
+	char line[LINE_MAX + 1], *lines = NULL;
+	const char *kind = NULL;
+	int list, r = make_line(fd, proof, line);
+
+	if (r)
+		return r;
+	list = open_list(false);
+	if (list < 0)
+		return list == -ENOENT ? 0 : list;
+	r = read_list(list, &lines);
+	if (!r && proof)
+		kind = find_line(lines, line);
+	if (kind)
+		take_kind(kind, proof);
+	line[HEX] = '\0';
+	if (!r)
+		r = find_line(lines, line) != NULL;
+	free(lines);
+	close(list);
+	return r;
+}
+
+int mp_own_output_check(int copy, int fd, const char *name, struct mp_own_proof *proof,
+			struct mp_err *err)
 {
 	struct stat st;
-	int r = geteuid() ? 0 : look_up(copy, false);
+	int r;
 
-	if (r > 0)
+	if (proof)
+		proof->kind[0] = '\0';
+	/* A user's list only spares the user a proof. */
+	r = geteuid() && !proof ? 0 : look_up(copy, proof);
+	if (geteuid() && r < 0)
+		r = 0;
+	if (r > 0 && !geteuid())
 		return 0;
 	if (!r && !geteuid())
 		return mp_err_set(
@@ -165,9 +262,9 @@ int mp_own_output_check(int copy, int fd, const char *name, struct mp_err *err)
 			"%s: was not written by root's own programs on this machine, so root does "
 			"not put it in place; let root's morph-optimize write the version",
 			name);
-	if (!r && fstat(fd, &st))
+	if (r >= 0 && fstat(fd, &st))
 		r = -errno;
-	if (r)
+	if (r < 0)
 		return mp_err_set(err, -r, "%s: %s", name, strerror(-r));
 	if (st.st_uid != geteuid() && st.st_uid != 0)
 		return mp_err_set(err, EPERM,

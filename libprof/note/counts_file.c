@@ -21,12 +21,14 @@ bool mp_counts_file_is(int fd)
 	       !memcmp(magic, MP_COUNTS_FILE_MAGIC, sizeof(magic));
 }
 
-static int read_all(const char *name, int fd, void *to, size_t size, struct mp_err *err)
+/* Reads from offset @at on. */
+static int read_all(const char *name, int fd, void *to, size_t size, uint64_t at,
+		    struct mp_err *err)
 {
 	size_t done = 0;
 
 	while (done < size) {
-		ssize_t nr = read(fd, (char *)to + done, size - done);
+		ssize_t nr = pread(fd, (char *)to + done, size - done, (off_t)(at + done));
 
 		if (nr < 0 && errno == EINTR)
 			continue;
@@ -39,19 +41,43 @@ static int read_all(const char *name, int fd, void *to, size_t size, struct mp_e
 	return 0;
 }
 
+/* Sizes of the file as a whole, which the header must fit. */
+static int check_size(const char *name, const struct mp_counts_file_header *h, uint64_t size,
+		      uint64_t sets, struct mp_err *err)
+{
+	uint64_t want;
+
+	if (__builtin_mul_overflow(h->counters_bytes, sets, &want) ||
+	    __builtin_add_overflow(want, MP_COUNTS_FILE_HEADER_BYTES, &want) || size < want)
+		return mp_err_set(err, EBADMSG, "%s: cut short", name);
+	if (size > want)
+		return mp_err_set(err, EBADMSG, "%s: damaged: %" PRIu64 " bytes, and not %" PRIu64,
+				  name, size, want);
+	return 0;
+}
+
 /* *@sets: number of sets of counters that follow; *@bytes: size of each. */
 static int read_header(const char *name, int fd, uint64_t table_hash, uint32_t nr, uint64_t *sets,
 		       uint64_t *bytes, struct mp_err *err)
 {
+	static const char none[sizeof(((struct mp_counts_file_header *)0)->magic)];
 	union {
 		struct mp_counts_file_header header;
 		char bytes[MP_COUNTS_FILE_HEADER_BYTES];
 	} u;
 	const struct mp_counts_file_header *h = &u.header;
-	int ret = read_all(name, fd, &u, sizeof(u), err);
+	struct stat st;
+	int ret;
 
+	if (fstat(fd, &st))
+		return mp_err_set(err, errno, "%s: %s", name, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return mp_err_set(err, EINVAL, "%s: not a regular file", name);
+	ret = st.st_size ? read_all(name, fd, &u, sizeof(u), 0, err) : 0;
 	if (ret)
 		return ret;
+	if (!st.st_size || !memcmp(h->magic, none, sizeof(none)))
+		return mp_err_set(err, ENODATA, "%s: no program has begun to count in it", name);
 	if (memcmp(h->magic, MP_COUNTS_FILE_MAGIC, sizeof(h->magic)))
 		return mp_err_set(err, EBADMSG, "%s: not a file of counts", name);
 	if ((h->version != MP_COUNTS_FILE_VERSION && h->version != MP_COUNTS_FILE_VERSION_SETS) ||
@@ -71,43 +97,56 @@ static int read_header(const char *name, int fd, uint64_t table_hash, uint32_t n
 	if (!*sets || *sets > MP_COUNTS_FILE_MAX_SETS)
 		return mp_err_set(err, EBADMSG, "%s: damaged: %" PRIu64 " sets of counters", name,
 				  *sets);
-	return 0;
-}
-
-static int skip(const char *name, int fd, uint64_t bytes, struct mp_err *err)
-{
-	if (bytes <= INT64_MAX && lseek(fd, (off_t)bytes, SEEK_CUR) >= 0)
-		return 0;
-	return mp_err_set(err, EBADMSG, "%s: cut short", name);
+	return check_size(name, h, (uint64_t)st.st_size, *sets, err);
 }
 
 /*
- * True if the next @bytes are a hole in the file. Sets that no thread used take no place on
- * disk.
+ * The next bytes that are on disk, from @at on, below @end: *@data to *@hole. Counters that never counted are holes,
+ * and so are most sets: a file has many, and most programs have few threads. Return: false: there are none.
  */
-static bool is_hole(int fd, uint64_t bytes)
+static bool next_data(int fd, uint64_t at, uint64_t end, uint64_t *data, uint64_t *hole)
 {
-	off_t here = lseek(fd, 0, SEEK_CUR), data = here < 0 ? -1 : lseek(fd, here, SEEK_DATA);
-	bool hole = here >= 0 && (data < 0 ? errno == ENXIO : (uint64_t)(data - here) >= bytes);
-	struct stat st;
+	off_t from = lseek(fd, (off_t)at, SEEK_DATA), to;
 
-	if (here >= 0)
-		lseek(fd, here, SEEK_SET);
-	return hole && !fstat(fd, &st) && (uint64_t)(st.st_size - here) >= bytes;
+	if (from < 0 && errno == ENXIO)
+		return false;
+	to = from < 0 ? -1 : lseek(fd, from, SEEK_HOLE);
+	/* A filesystem that knows no holes, or a file that became shorter: reading tells. */
+	*data = from < 0 ? at : (uint64_t)from;
+	*hole = to < 0 || (uint64_t)to > end ? end : (uint64_t)to;
+	return *data < end;
 }
 
-static int add_set(const char *name, int fd, uint64_t *counters, uint32_t nr, struct mp_err *err)
+static int add_range(const char *name, int fd, uint64_t at, uint64_t *counters, uint64_t nr,
+		     struct mp_err *err)
 {
 	uint64_t batch[BATCH];
 	int ret = 0;
 
-	for (uint32_t i = 0; i < nr && !ret; i += BATCH) {
-		uint32_t now = nr - i < BATCH ? nr - i : BATCH;
+	for (uint64_t i = 0; i < nr && !ret; i += BATCH) {
+		uint64_t now = nr - i < BATCH ? nr - i : BATCH;
 
-		ret = read_all(name, fd, batch, now * sizeof(*batch), err);
-		for (uint32_t k = 0; k < now && !ret; k++)
+		ret = read_all(name, fd, batch, now * sizeof(*batch), at + 8 * i, err);
+		for (uint64_t k = 0; k < now && !ret; k++)
 			if (__builtin_add_overflow(counters[i + k], batch[k], &counters[i + k]))
 				ret = mp_err_set(err, EOVERFLOW, "%s: a sum of 2^64 or more", name);
+	}
+	return ret;
+}
+
+/* The set at @at. Holes end where pages end, so counters lie on one side. */
+static int add_set(const char *name, int fd, uint64_t at, uint64_t *counters, uint32_t nr,
+		   struct mp_err *err)
+{
+	uint64_t end = at + 8 * (uint64_t)nr, data, hole = at;
+	int ret = 0;
+
+	while (!ret && next_data(fd, hole, end, &data, &hole)) {
+		uint64_t first = (data - at) / 8, last = (hole - at + 7) / 8;
+
+		hole = at +
+		       8 * last; /* no counter is taken in parts, whatever the file system's units are */
+		ret = add_range(name, fd, at + 8 * first, counters + first, last - first, err);
 	}
 	return ret;
 }
@@ -115,17 +154,10 @@ static int add_set(const char *name, int fd, uint64_t *counters, uint32_t nr, st
 int mp_counts_file_add(const char *name, int fd, uint64_t table_hash, uint64_t *counters,
 		       uint32_t nr, struct mp_err *err)
 {
-	uint64_t sets, bytes;
+	uint64_t sets, bytes, at = MP_COUNTS_FILE_HEADER_BYTES;
 	int ret = read_header(name, fd, table_hash, nr, &sets, &bytes, err);
 
-	for (uint64_t set = 0; !ret && set < sets; set++) {
-		if (is_hole(fd, bytes)) {
-			ret = skip(name, fd, bytes, err);
-			continue;
-		}
-		ret = add_set(name, fd, counters, nr, err);
-		if (!ret && set + 1 < sets)
-			ret = skip(name, fd, bytes - 8 * (uint64_t)nr, err);
-	}
+	for (uint64_t set = 0; !ret && set < sets; set++, at += bytes)
+		ret = add_set(name, fd, at, counters, nr, err);
 	return ret;
 }

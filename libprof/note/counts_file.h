@@ -36,11 +36,12 @@ struct mp_counts_file_header {
  */
 bool mp_counts_file_is(int fd);
 /*
- * mp_counts_file_add - adds the @nr counters of the file to @counters. @fd is at the file's
- * start.
- * @table_hash: of the instrumented file. The program may still be running.
- * Return: 0, -EBADMSG (not a file of counts, damaged, or of another program), -EOVERFLOW,
- * -errno.
+ * mp_counts_file_add - adds the @nr counters of the file to @counters. @fd may be anywhere in the file, and is
+ * moved.
+ * @table_hash: of the instrumented file. The program may still be running, and the file's owner may change or
+ * cut the file meanwhile; @counters are then of no use.
+ * Return: 0, -ENODATA (no program has begun to count in it), -EBADMSG (not a file of counts, damaged, cut short,
+ * or of another program), -EINVAL (not a regular file), -EOVERFLOW, -errno.
  */
 int mp_counts_file_add(const char *name, int fd, uint64_t table_hash, uint64_t *counters,
 		       uint32_t nr, struct mp_err *err);

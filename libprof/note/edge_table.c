@@ -295,16 +295,26 @@ err_table:
 	return mp_frame_error("edge table", path, ret, err);
 }
 
-int mp_edge_table_read(const struct mp_elf *elf, struct mp_edge_table **out, struct mp_err *err)
+static int read_section(const struct mp_elf *elf, const char *name, const char *none,
+			struct mp_edge_table **out, struct mp_err *err)
 {
 	const uint8_t *bytes;
 	size_t size;
 	int ret;
 
 	*out = NULL;
-	ret = mp_frame_find(elf, MP_EDGE_TABLE_SECTION, "edge table", "not instrumented", &bytes,
-			    &size, err);
+	ret = mp_frame_find(elf, name, "edge table", none, &bytes, &size, err);
 	return ret ? ret : decode(elf->path, bytes, size, out, err);
+}
+
+int mp_edge_table_read(const struct mp_elf *elf, struct mp_edge_table **out, struct mp_err *err)
+{
+	return read_section(elf, MP_EDGE_TABLE_SECTION, "not instrumented", out, err);
+}
+
+int mp_meter_table_read(const struct mp_elf *elf, struct mp_edge_table **out, struct mp_err *err)
+{
+	return read_section(elf, MP_METER_TABLE_SECTION, "has no meter", out, err);
 }
 
 void mp_edge_table_free(struct mp_edge_table *table)

@@ -17,6 +17,12 @@
 #include "libprof/base/err.h"
 
 #define MP_EDGE_TABLE_SECTION ".morph.edges"
+/*
+ * The same format, for a few counters that do not determine other counts: only edges with a counter, and their blocks.
+ * An edge from a block to the outside stands for all control that comes to the block.
+ */
+#define MP_METER_TABLE_SECTION ".morph.meter"
+#define MP_METER_PLACES_MAX    8 /* counters of a meter */
 
 /* One more kind beside enum mp_edge_kind: one end lies outside of the function. */
 #define MP_EDGE_OUTSIDE 0xff
@@ -70,6 +76,8 @@ uint64_t mp_edge_table_hash(const void *bytes, size_t size);
  * Ownership: mp_edge_table_free(*@out).
  */
 int mp_edge_table_read(const struct mp_elf *elf, struct mp_edge_table **out, struct mp_err *err);
+/* mp_meter_table_read - the same for a version with a meter. */
+int mp_meter_table_read(const struct mp_elf *elf, struct mp_edge_table **out, struct mp_err *err);
 void mp_edge_table_free(struct mp_edge_table *table);
 
 #endif

@@ -231,18 +231,25 @@ static const uint8_t *find_note(const struct mp_elf *elf, uint32_t type, size_t 
 	return NULL;
 }
 
+/* *@desc, *@size: the map's note. */
+static int find_map(const struct mp_elf *elf, const uint8_t **desc, size_t *size,
+		    struct mp_err *err)
+{
+	if (!elf->map_note)
+		return mp_err_set(err, ENOENT, "%s: carries no map", elf->path);
+	*desc = find_note(elf, MP_MAP_NOTE_TYPE, size);
+	return *desc ? 0 : mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
+}
+
 static int read_map(const struct mp_elf *elf, bool compact, struct mp_map **out, struct mp_err *err)
 {
 	const uint8_t *desc;
 	size_t size;
-	int ret;
+	int ret = find_map(elf, &desc, &size, err);
 
 	*out = NULL;
-	if (!elf->map_note)
-		return mp_err_set(err, ENOENT, "%s: carries no map", elf->path);
-	desc = find_note(elf, MP_MAP_NOTE_TYPE, &size);
-	if (!desc)
-		return mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
+	if (ret)
+		return ret;
 	ret = decode(elf, desc, size, compact, out, err);
 	desc = ret ? NULL : find_note(elf, MP_MAP_CALLS_NOTE_TYPE, &size);
 	if (desc)
@@ -262,6 +269,21 @@ int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *er
 int mp_map_read_compact(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err)
 {
 	return read_map(elf, true, out, err);
+}
+
+int mp_map_read_original(const struct mp_elf *elf, struct mp_id *original, struct mp_err *err)
+{
+	struct mp_varint_reader r;
+	const uint8_t *desc;
+	size_t size;
+	int ret = find_map(elf, &desc, &size, err);
+
+	if (!ret)
+		ret = mp_frame_open("map note", elf->path, desc, size, MAP_VERSION, &r, err);
+	*original = (struct mp_id){0};
+	if (!ret && !get_original(&r, original))
+		ret = mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
+	return ret;
 }
 
 void mp_map_free(struct mp_map *map)

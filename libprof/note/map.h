@@ -70,6 +70,8 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
  * (damaged).
  */
 int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
+/* The identity of the original alone, which takes less time. Return: as mp_map_read(). */
+int mp_map_read_original(const struct mp_elf *elf, struct mp_id *original, struct mp_err *err);
 /* Like mp_map_read(), but a large map is packed: its pieces take a fifth of the memory. */
 int mp_map_read_compact(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
 void mp_map_free(struct mp_map *map);

@@ -163,7 +163,7 @@ static struct mp_varint_reader open_group(const struct mp_map_packed *packed, si
 					 .end = packed->bytes.bytes + packed->bytes.size};
 }
 
-struct mp_map_piece mp_map_packed_get(const struct mp_map_packed *packed, uint32_t i)
+static struct mp_map_piece map_packed_get(const struct mp_map_packed *packed, uint32_t i)
 {
 	struct mp_map_piece piece = {0};
 	struct mp_map_cursor at;
@@ -220,5 +220,5 @@ bool mp_map_packed_equal(const struct mp_map_packed *a, const struct mp_map_pack
 
 struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i)
 {
-	return map->packed ? mp_map_packed_get(map->packed, i) : map->pieces[i];
+	return map->packed ? map_packed_get(map->packed, i) : map->pieces[i];
 }

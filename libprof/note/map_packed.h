@@ -32,7 +32,6 @@ int mp_map_packed_add(struct mp_map_packed *packed, const struct mp_map_piece *p
 /* Frees the memory that was reserved for further pieces. */
 void mp_map_packed_trim(struct mp_map_packed *packed);
 uint64_t mp_map_packed_bytes(const struct mp_map_packed *packed);
-struct mp_map_piece mp_map_packed_get(const struct mp_map_packed *packed, uint32_t i);
 /*
  * mp_map_next - returns piece @walk->i of @map and moves the walk on. Reading a packed map
  * in order decodes each piece once. The walk starts as zeros.

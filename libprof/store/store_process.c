@@ -208,7 +208,7 @@ static bool is_same(const struct mp_process *a, const struct mp_process *b)
 	return a->uid == b->uid && !strcmp(a->name, b->name) && !strcmp(a->unit, b->unit);
 }
 
-static int compare_nr(const void *a, const void *b)
+int mp_process_compare(const void *a, const void *b)
 {
 	const struct mp_process *x = a, *y = b;
 	int r;
@@ -244,7 +244,7 @@ int mp_store_list_processes(struct mp_store *store, int64_t since_s, struct mp_p
 	if (!sums)
 		return mp_err_set(err, ENOMEM, "out of memory");
 	if (n)
-		qsort(sums, n, sizeof(*sums), compare_nr);
+		qsort(sums, n, sizeof(*sums), mp_process_compare);
 	*out = sums;
 	*nr = n;
 	return 0;

@@ -29,6 +29,8 @@ int mp_store_add_processes(struct mp_store *store, int64_t when_s,
 /* Sums since @since_s (0: all), most samples first. Ownership: free(*@out). */
 int mp_store_list_processes(struct mp_store *store, int64_t since_s, struct mp_process **out,
 			    size_t *nr, struct mp_err *err);
+/* For qsort() of struct mp_process: most samples first, then by name, unit and user. */
+int mp_process_compare(const void *a, const void *b);
 /* For mp_store_merge(): adds all of @in to @out. */
 int mp_store_merge_processes(struct mp_store *out, struct mp_store *in, struct mp_err *err);
 

@@ -319,8 +319,10 @@ static int merge_bucket(struct mp_store *store, const struct mp_series *series,
 	return 0;
 }
 
-int mp_series_read(struct mp_store *store, const struct mp_series *series, int64_t module,
-		   int64_t since_s, void **out, size_t *nr, struct mp_err *err)
+/* Of the module's buckets that lie in @span and hold days since @since_s. */
+static int read_days(struct mp_store *store, const struct mp_series *series, int64_t module,
+		     const struct mp_span *span, int64_t since_s, void **out, size_t *nr,
+		     struct mp_err *err)
 {
 	struct mp_store_array all = {0};
 	struct mp_bucket *buckets = NULL;
@@ -335,7 +337,9 @@ int mp_series_read(struct mp_store *store, const struct mp_series *series, int64
 	if (!r)
 		r = read_buckets(store, series, module, &buckets, &nr_buckets, err);
 	for (size_t i = 0; i < nr_buckets && !r; i++)
-		if (mp_day_wanted(buckets[i].last_day, since_s))
+		if (buckets[i].first_day >= span->first_day &&
+		    buckets[i].last_day <= span->last_day &&
+		    mp_day_wanted(buckets[i].last_day, since_s))
 			r = merge_bucket(store, series, &buckets[i], &all, &n, err);
 	free(buckets);
 	r = mp_store_leave(store, began, r, err);
@@ -346,6 +350,14 @@ int mp_series_read(struct mp_store *store, const struct mp_series *series, int64
 	*out = all.data;
 	*nr = n;
 	return 0;
+}
+
+int mp_series_read(struct mp_store *store, const struct mp_series *series, int64_t module,
+		   int64_t since_s, void **out, size_t *nr, struct mp_err *err)
+{
+	const struct mp_span always = {INT64_MIN, INT64_MAX, false};
+
+	return read_days(store, series, module, &always, since_s, out, nr, err);
 }
 
 /* ---- spans --------------------------------------------------------------------------------- */
@@ -365,28 +377,7 @@ int mp_series_list_spans(struct mp_store *store, const struct mp_series *series,
 int mp_series_read_span(struct mp_store *store, const struct mp_series *series, int64_t module,
 			const struct mp_span *span, void **out, size_t *nr, struct mp_err *err)
 {
-	struct mp_store_array all = {0};
-	struct mp_bucket *buckets = NULL;
-	size_t n = 0, nr_buckets = 0;
-	bool began;
-	int r = mp_store_enter(store, &began, err);
-
-	if (r)
-		return r;
-	r = read_buckets(store, series, module, &buckets, &nr_buckets, err);
-	for (size_t i = 0; i < nr_buckets && !r; i++)
-		if (buckets[i].first_day >= span->first_day &&
-		    buckets[i].last_day <= span->last_day)
-			r = merge_bucket(store, series, &buckets[i], &all, &n, err);
-	free(buckets);
-	r = mp_store_leave(store, began, r, err);
-	if (r) {
-		free(all.data);
-		return r;
-	}
-	*out = all.data;
-	*nr = n;
-	return 0;
+	return read_days(store, series, module, span, 0, out, nr, err);
 }
 
 int mp_series_widen(struct mp_store *store, const struct mp_series *series, int64_t module,

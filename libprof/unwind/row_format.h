@@ -11,7 +11,8 @@
  *	zeros up to a multiple of 8
  *
  * A row holds up to the next row, also across pages. The last one says that nothing is known from
- * there on.
+ * there on. kmod/uapi/morph_rows.h has the same for the kernel, which cannot include this file;
+ * daemon/source/kmod_rows.c asserts that both agree.
  */
 #ifndef MP_ROW_FORMAT_H
 #define MP_ROW_FORMAT_H

@@ -28,7 +28,7 @@ const char *mp_row_stop_name(enum mp_row_stop stop)
 }
 
 /* Fields that a rule's kind does not use are 0, so that equal rules have equal bytes. */
-bool mp_row_rule_is_sound(const struct mp_row_rule *r)
+static bool row_rule_is_sound(const struct mp_row_rule *r)
 {
 	static const uint8_t zero[16];
 
@@ -98,7 +98,7 @@ void mp_rows_head_read(const struct mp_rows_head *head, struct mp_rows *out)
 int mp_rows_check_rules(const char *path, const struct mp_rows *rows, struct mp_err *err)
 {
 	for (uint32_t i = 0; i < rows->nr_rules; i++)
-		if (!mp_row_rule_is_sound(&rows->rules[i]))
+		if (!row_rule_is_sound(&rows->rules[i]))
 			return mp_err_set(err, EBADMSG, "%s: unwind rows: rule %u makes no sense",
 					  path, i);
 	return 0;

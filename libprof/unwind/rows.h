@@ -42,8 +42,6 @@ const struct mp_row_rule *mp_rows_find(const struct mp_rows *rows, uint64_t vadd
  * Return: false if no FDE is known to cover it.
  */
 bool mp_rows_entry(const struct mp_rows *rows, uint64_t vaddr, uint64_t *start);
-/* Return: false: no walker may be given this rule. */
-bool mp_row_rule_is_sound(const struct mp_row_rule *rule);
 /* Return: bytes of the whole table. */
 size_t mp_rows_size(uint32_t nr_rules, uint32_t nr_rows, uint32_t nr_pages);
 

@@ -144,6 +144,34 @@ recorded() {
 	fail "perf: $nr samples, not $least"
 }
 
+# hot_program FILE: compile a program that is busy in hot() as long as its argument says
+hot_program() {
+	cat >prog.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+__attribute__((noinline)) long hot(long n)
+{
+	long s = 0;
+	for (long i = 0; i < n; i++)
+		s = i % 7 == 3 ? s ^ i : s + (i * 5) % 11;
+	return s;
+}
+int main(int argc, char **argv)
+{
+	printf("%ld\n", hot(argc > 1 ? atol(argv[1]) : 1000));
+	return 0;
+}
+C
+	gcc -g -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o "$1" || exit 1
+}
+
+# callgrind_counts FILE FUNCTION COUNT: what callgrind prints if each instruction of FILE's FUNCTION ran COUNT times
+callgrind_counts() {
+	printf 'version: 1\npositions: instr line\nevents: Ir\nob=%s\nfl=x\nfn=%s\n' "$PWD/$1" "$2"
+	objdump -d --no-show-raw-insn "$1" | awk -v count="$3" -v name="<$2>" '/^[0-9a-f]+ </ {on = index($0, name)} on && /^ / {
+		sub(":", "", $1); print "0x" $1, 0, count; sum += count} END {print "totals: " sum}'
+}
+
 # finish: exit with the status of the test
 finish() {
 	if [ $nr_failed != 0 ]; then

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// parts: objects
 /*
  * fuzz_object - damaged relocatable objects with debug information: each is refused with a message,
  * or rewritten so that verify accepts the new object. Damaged new objects through verify alone.

@@ -22,6 +22,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -387,6 +388,45 @@ static void read_calls(struct run *r, const char *dir)
 }
 
 /* For each sample, how many activations are taken as old, without and with exact counts of calls. */
+#define LEAST_CHANCE 1e-9
+
+static double log_of(double chance)
+{
+	return log(fmax(chance, LEAST_CHANCE));
+}
+
+/*
+ * Of a sample's activations that look old, at the nodes @path[0] to @path[nr - 1], outermost first: how many to
+ * take as old. The callers of an old activation are old, too. If the activation number c is the outermost that is new, those before it did not end, it did, and it and
+ * all behind it only look the same. The number is the median over all c.
+ */
+static size_t take_old(const struct mp_context_rate *rates, const uint32_t *path, size_t nr)
+{
+	double same = 0, lasted = 0, most = 0, sum = 0, cum = 0, chance;
+	size_t c;
+
+	/* Twice: first the largest chance and so the scale, then the sum; last the median. */
+	for (int turn = 0; turn < 3; turn++) {
+		lasted = same = 0;
+		for (c = 0; c < nr; c++)
+			same += log_of(rates[path[c]].same);
+		for (c = 0; c <= nr; c++) {
+			chance = lasted + same + (c < nr ? log_of(rates[path[c]].ends) : 0);
+			if (!turn)
+				most = c ? fmax(most, chance) : chance;
+			else if (turn == 1)
+				sum += exp(chance - most);
+			else if ((cum += exp(chance - most)) > sum / 2)
+				return c;
+			if (c < nr) {
+				lasted += log_of(1 - rates[path[c]].ends);
+				same -= log_of(rates[path[c]].same);
+			}
+		}
+	}
+	return nr;
+}
+
 static void print_ages(struct run *r, const char *dir)
 {
 	struct mp_context_facts facts = {.function = function_of, .arg = r};
@@ -402,8 +442,8 @@ static void print_ages(struct run *r, const char *dir)
 		const struct taken *s = &r->samples[i];
 
 		printf("age %" PRIu64 " %zu %d %d %zu %zu %zu", s->line, s->nr, s->is_aged,
-		       s->is_complete, s->nr_old, mp_context_take_old(rates[0], s->path, s->nr_old),
-		       mp_context_take_old(rates[1], s->path, s->nr_old));
+		       s->is_complete, s->nr_old, take_old(rates[0], s->path, s->nr_old),
+		       take_old(rates[1], s->path, s->nr_old));
 		for (size_t k = 0; k < s->nr; k++)
 			printf(" %" PRIu32, s->path[k]);
 		printf("\n");

@@ -5,6 +5,7 @@
  * command was killed, else the command's. So N = 1, 2, 3, ... until another status tests every
  * moment.
  *
+ *	kill-at -a N COMMAND...	before its Nth system call of any kind
  *	kill-at -e N COMMAND...	its Nth system call that reads fails with EIO instead; its exit status is the
  *				command's. If there are fewer such calls, it prints how many
  */
@@ -71,6 +72,12 @@ static bool changes_files(const struct ptrace_syscall_info *info)
 	}
 }
 
+static bool any(const struct ptrace_syscall_info *info)
+{
+	(void)info;
+	return true;
+}
+
 static bool reads_files(const struct ptrace_syscall_info *info)
 {
 	switch (info->entry.nr) {
@@ -97,7 +104,8 @@ static int fail(pid_t pid)
 	return 0;
 }
 
-static int trace(pid_t pid, long nr, bool errors)
+static int trace(pid_t pid, long nr, bool errors,
+		 bool (*counts)(const struct ptrace_syscall_info *info))
 {
 	struct ptrace_syscall_info info;
 	int status, deliver = 0;
@@ -123,8 +131,7 @@ static int trace(pid_t pid, long nr, bool errors)
 		}
 		if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) <= 0)
 			return 125;
-		if (info.op != PTRACE_SYSCALL_INFO_ENTRY ||
-		    !(errors ? reads_files : changes_files)(&info) || --nr)
+		if (info.op != PTRACE_SYSCALL_INFO_ENTRY || !counts(&info) || --nr)
 			continue;
 		if (errors) {
 			fprintf(stderr, "kill-at: system call %llu fails\n",
@@ -143,13 +150,13 @@ static int trace(pid_t pid, long nr, bool errors)
 
 int main(int argc, char **argv)
 {
-	bool errors = argc > 1 && !strcmp(argv[1], "-e");
+	bool errors = argc > 1 && !strcmp(argv[1], "-e"), all = argc > 1 && !strcmp(argv[1], "-a");
 	pid_t pid;
 
-	argc -= errors;
-	argv += errors;
+	argc -= errors || all;
+	argv += errors || all;
 	if (argc < 3) {
-		fprintf(stderr, "usage: kill-at [-e] N COMMAND [ARGUMENT...]\n");
+		fprintf(stderr, "usage: kill-at [-a|-e] N COMMAND [ARGUMENT...]\n");
 		return 2;
 	}
 	pid = fork();
@@ -161,5 +168,5 @@ int main(int argc, char **argv)
 		execvp(argv[2], argv + 2);
 		_exit(127);
 	}
-	return trace(pid, atol(argv[1]), errors);
+	return trace(pid, atol(argv[1]), errors, errors ? reads_files : all ? any : changes_files);
 }

@@ -17,6 +17,7 @@
 #include "editor/verify/verify.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/map.h"
+#include "tests/unit/places.h"
 
 struct pair {
 	struct mp_elf *original, *good;
@@ -34,9 +35,31 @@ enum pair_kind {
 	PAIR_POLLS,
 	PAIR_AUDITS,
 	PAIR_CALLS,
+	PAIR_METER,
 	PAIR_INLINED, /* not instrumented: small functions replace calls */
 	PAIR_DIVIDED, /* the same at random, in pieces of which some lie apart */
 };
+
+/* Writes places for a meter to @path: those of up to eight counters of the version of @exe that counts edges. */
+static inline void pair_choose_places(const char *exe, const char *path)
+{
+	struct me_optimize_options options = {.input = exe,
+					      .output = path,
+					      .all = true,
+					      .counting.edges = true,
+					      .counting.path = "/nowhere/counts"};
+	uint32_t which[MP_METER_PLACES_MAX], nr, used;
+	struct me_optimize_report report;
+	struct mp_err err = {""};
+
+	ck_assert_msg(!me_optimize(&options, &report, &err), "%s", err.msg);
+	nr = report.instrumented.nr_counters;
+	me_optimize_report_fini(&report);
+	used = nr < MP_METER_PLACES_MAX ? nr : MP_METER_PLACES_MAX;
+	for (uint32_t i = 0; i < used; i++)
+		which[i] = i * nr / used;
+	places_write(path, which, used, path);
+}
 
 /*
  * Builds with @command (gcc or g++; "-o FILE" is appended), then optimises or instruments the
@@ -46,7 +69,7 @@ static inline void pair_make_adjusted(struct pair *p, const char *command, uint6
 				      enum pair_kind kind, const char *adjust)
 {
 	const char *dir = getenv("TMPDIR");
-	char exe[256], out[300], line[1024];
+	char exe[256], out[300], places[300], line[1024];
 	struct me_optimize_options options = {
 		.input = exe, .output = out, .all = true, .layout.slots = true};
 	struct me_optimize_report report;
@@ -65,6 +88,11 @@ static inline void pair_make_adjusted(struct pair *p, const char *command, uint6
 	options.counting.polls = kind == PAIR_POLLS;
 	options.counting.audit = kind == PAIR_AUDITS;
 	options.counting.calls = kind == PAIR_CALLS;
+	snprintf(places, sizeof(places), "%s.places", exe);
+	if (kind == PAIR_METER) {
+		pair_choose_places(exe, places);
+		options.counting.meter = places;
+	}
 	options.layout.inline_leaves = kind == PAIR_INLINED || kind == PAIR_DIVIDED;
 	options.stress_inline = kind == PAIR_DIVIDED;
 	options.stress_inline_seed = seed;
@@ -80,6 +108,7 @@ static inline void pair_make_adjusted(struct pair *p, const char *command, uint6
 	ck_assert_int_eq(mp_elf_open(out, MP_ELF_ALL, &p->good, &err), 0);
 	unlink(exe);
 	unlink(out);
+	unlink(places);
 	ck_assert_int_eq(mp_map_read(p->good, &p->map, &err), 0);
 	p->size = p->good->size;
 	p->bytes = malloc(p->size);

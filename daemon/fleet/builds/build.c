@@ -28,7 +28,7 @@ struct work {
 	struct md_build_options options;
 	char dir[4096];
 	char *original;
-	char profile[4200], output[4200], plan[4200], report[4200], messages[4200];
+	char profile[4200], output[4200], plan[4200], report[4200];
 	char detail[1000]; /* why it failed, or what was made */
 	bool lost;
 	bool lacks; /* there is no original here */
@@ -122,7 +122,6 @@ static int make_dir(struct work *w, struct mp_err *err)
 	snprintf(w->output, sizeof(w->output), "%s/output", w->dir);
 	snprintf(w->plan, sizeof(w->plan), "%s/plan", w->dir);
 	snprintf(w->report, sizeof(w->report), "%s/report", w->dir);
-	snprintf(w->messages, sizeof(w->messages), "%s/messages", w->dir);
 	return 0;
 }
 
@@ -143,7 +142,6 @@ static int run_tool(struct work *w, const char *name, char **argv, struct mp_err
 	char program[PATH_MAX];
 	struct md_child child = {.argv = argv,
 				 .out = w->report,
-				 .messages = w->messages,
 				 .limit_s = LIMIT_S,
 				 .look = has_lost_job,
 				 .look_arg = w};

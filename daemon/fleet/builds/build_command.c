@@ -12,7 +12,7 @@
 
 #include "daemon/fleet/builds/build.h"
 #include "daemon/fleet/defaults.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 #include "daemon/worker/child.h"
 #include "libprof/cli/program.h"
 
@@ -74,12 +74,12 @@ static void say(const struct md_build_job *job, const char *text)
 	char hex[2 * MP_BUILD_ID_MAX + 1];
 
 	mp_id_format_build_id(&job->id, hex);
-	md_stats_put_text(hex);
+	md_cli_put_text(hex);
 	if (job->options[0])
 		putchar(' ');
-	md_stats_put_text(job->options);
+	md_cli_put_text(job->options);
 	fputs(": ", stdout);
-	md_stats_put_text(text);
+	md_cli_put_text(text);
 	putchar('\n');
 	fflush(stdout);
 }
@@ -146,5 +146,5 @@ int md_fleet_command_build(int argc, char **argv)
 	PQfinish(build.builder.conn);
 	for (size_t i = 0; i < o.originals.nr; i++)
 		free((char *)o.originals.list[i]);
-	return md_stats_finish(r);
+	return md_cli_finish(r);
 }

@@ -49,7 +49,7 @@ static int run_owned(struct md_builder *b, const char *what, struct mp_err *err,
 
 	if (r)
 		return r;
-	owned = PQntuples(result) == 1 && !strcmp(PQgetvalue(result, 0, 0), "t");
+	owned = PQntuples(result) == 1 && !strcmp(md_pg_text(result, 0), "t");
 	PQclear(result);
 	return owned ? 0
 		     : mp_err_set(err, ESTALE, "cannot %s: another builder has the job now", what);
@@ -70,12 +70,12 @@ int md_build_job_take(struct md_builder *b, struct md_build_job *job, struct mp_
 	/* The server's answer is checked like a file. */
 	if (!PQntuples(result))
 		r = mp_err_set(err, ENOENT, "no build is asked for");
-	else if (md_module_of_text(PQgetvalue(result, 0, 0), &job->id) ||
-		 snprintf(job->options, sizeof(job->options), "%s", PQgetvalue(result, 0, 3)) >=
+	else if (md_module_of_text(md_pg_text(result, 0), &job->id) ||
+		 snprintf(job->options, sizeof(job->options), "%s", md_pg_text(result, 3)) >=
 			 (int)sizeof(job->options))
 		r = mp_err_set(err, EPROTO, "the server gives a damaged job");
-	job->lease = r ? 0 : strtoll(PQgetvalue(result, 0, 1), NULL, 10);
-	job->lease_s = r ? 0 : strtoll(PQgetvalue(result, 0, 2), NULL, 10);
+	job->lease = r ? 0 : strtoll(md_pg_text(result, 1), NULL, 10);
+	job->lease_s = r ? 0 : strtoll(md_pg_text(result, 2), NULL, 10);
 	PQclear(result);
 	return r;
 }

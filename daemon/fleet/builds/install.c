@@ -137,7 +137,7 @@ static int find_original(struct work *w, struct mp_err *err)
 
 static bool has_audit(const struct md_rule *rule)
 {
-	return rule && (rule->audit == MD_AUDIT_COMMAND || rule->audit == MD_AUDIT_SERVER);
+	return rule && rule->audit == MD_AUDIT_COMMAND;
 }
 
 static int choose_path(struct work *w, struct mp_err *err)

@@ -10,7 +10,7 @@
 #include "daemon/code/originals.h"
 #include "daemon/fleet/builds/install.h"
 #include "daemon/fleet/command.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 #include "daemon/worker/child.h"
 #include "daemon/worker/work_dir.h"
 #include "libprof/base/grow.h"
@@ -89,7 +89,7 @@ static int add(struct run *run, struct md_program *program)
 		}
 	if (mp_grow(run->programs, run->room, run->nr + 1)) {
 		md_program_fini(program);
-		return md_stats_fail("out of memory");
+		return md_cli_fail("out of memory");
 	}
 	run->programs[run->nr++] = *program;
 	return 0;
@@ -121,7 +121,7 @@ static int add_all(struct run *run)
 
 	if (mp_store_list_modules(run->install.store, 0, &modules, &nr_modules, &err) ||
 	    mp_store_list_jobs(run->install.store, &jobs, &nr_jobs, &err))
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	for (size_t i = 0; i < nr_modules && !r; i++)
 		if (modules[i].kind == MP_MODULE_FILE)
 			r = add_known(run, modules[i].path);
@@ -141,10 +141,10 @@ static int add_build_id(struct run *run, const char *text)
 	int r = 0;
 
 	if (!size)
-		return md_stats_fail("%s: no such file, and no build-id", text);
+		return md_cli_fail("%s: no such file, and no build-id", text);
 	if (!run->install.store ||
 	    mp_store_list_modules(run->install.store, 0, &modules, &nr, &err))
-		return md_stats_fail("%s", err.msg[0] ? err.msg : "there is no store");
+		return md_cli_fail("%s", err.msg[0] ? err.msg : "there is no store");
 	for (size_t i = 0; i < nr && !r; i++) {
 		struct md_program program;
 
@@ -160,7 +160,7 @@ static int add_build_id(struct run *run, const char *text)
 	mp_store_free_modules(modules, nr);
 	if (r || run->nr > before)
 		return r;
-	md_stats_fail("%s: the store knows no file with this build-id", text);
+	md_cli_fail("%s: the store knows no file with this build-id", text);
 	return MP_EXIT_NO_PROFILE;
 }
 
@@ -172,7 +172,7 @@ static int add_named(struct run *run, const char *name)
 	if (access(name, F_OK))
 		return add_build_id(run, name);
 	if (md_program_read(name, &program, &err))
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	return add(run, &program);
 }
 
@@ -203,9 +203,9 @@ static void print(struct run *run, const struct md_program *program, const struc
 								     MD_SHA256_SIZE)));
 		return;
 	}
-	md_stats_put_text(program->path);
+	md_cli_put_text(program->path);
 	printf(": %s: ", result->state);
-	md_stats_put_text(result->why);
+	md_cli_put_text(result->why);
 	putchar('\n');
 	fflush(stdout);
 }
@@ -232,7 +232,7 @@ static int do_one(struct run *run, const struct md_program *program, const struc
 	/* The file is as it should be, even if the server does not get to know it now. */
 	if (md_wanted_report(run->install.conn, w, result.state, result.why,
 			     result.made ? result.hash : NULL, &err))
-		md_stats_note("%s", err.msg);
+		md_cli_note("%s", err.msg);
 	return md_child_is_stopped() ? MP_EXIT_FAILED : 0;
 }
 
@@ -246,7 +246,7 @@ static int do_group(struct run *run, size_t first, size_t nr)
 	int r;
 
 	if (!ids)
-		return md_stats_fail("out of memory");
+		return md_cli_fail("out of memory");
 	for (size_t i = 0; i < nr; i++)
 		ids[i] = run->programs[first + i].id;
 	r = md_wanted_ask(run->install.conn, ids, nr, &wanted, &nr_wanted, &err);
@@ -304,11 +304,11 @@ static int start(struct run *run)
 	if (!r)
 		r = md_policy_read(run->policy_dir, &run->policy, &err);
 	if (r) {
-		md_stats_fail("%s", err.msg);
+		md_cli_fail("%s", err.msg);
 		return r == -EINVAL ? MP_EXIT_USAGE : MP_EXIT_FAILED;
 	}
 	if (o->output && absolute(o->output, run->output))
-		return md_stats_fail("%s: %s", o->output, strerror(ENAMETOOLONG));
+		return md_cli_fail("%s: %s", o->output, strerror(ENAMETOOLONG));
 	if (!o->state_dir)
 		r = md_state_default_dir(run->state_dir, PATH_MAX, &err);
 	/* The worker must not work on a file at the same time. */
@@ -321,7 +321,7 @@ static int start(struct run *run)
 	if (r >= 0)
 		r = mp_store_open(run->db, MP_STORE_WRITE, &in->store, &err);
 	if (r < 0) {
-		md_stats_fail("%s", err.msg);
+		md_cli_fail("%s", err.msg);
 		return r == -EBUSY ? MP_EXIT_LATER : MP_EXIT_FAILED;
 	}
 	r = md_fleet_access_connect(&run->options->access, &in->conn);
@@ -372,9 +372,9 @@ int md_fleet_command_install(int argc, char **argv)
 	stop(&run);
 	if (!o.json || r == MP_EXIT_USAGE) {
 		json_decref(run.rows);
-		return md_stats_finish(r);
+		return md_cli_finish(r);
 	}
-	root = md_stats_json_new("install");
+	root = md_cli_json_new("install");
 	json_object_set_new(root, "files", run.rows);
-	return md_stats_json_print(root) ? MP_EXIT_FAILED : r;
+	return md_cli_json_print(root) ? MP_EXIT_FAILED : r;
 }

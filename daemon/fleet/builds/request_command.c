@@ -9,7 +9,7 @@
 #include "daemon/fleet/command.h"
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/pg.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 #include "libprof/cli/program.h"
 
 #define MP_OPTIONS struct options
@@ -44,7 +44,7 @@ static void report(const json_t *row, bool again)
 {
 	const char *was = md_row_text(row, "was");
 
-	md_stats_put_text(md_row_text(row, "build_id"));
+	md_cli_put_text(md_row_text(row, "build_id"));
 	if (!was[0])
 		puts(": queued");
 	else if (!strcmp(was, "failed") ||
@@ -75,7 +75,7 @@ static int request(PGconn *conn, const struct options *o, const char *options)
 		return md_fleet_failed(r, &err);
 	json_array_foreach(rows, i, row) report(row, o->again);
 	json_decref(rows);
-	return md_stats_finish(MP_EXIT_DONE);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 int md_fleet_command_request(int argc, char **argv)
@@ -90,7 +90,7 @@ int md_fleet_command_request(int argc, char **argv)
 	md_fleet_options(&usage, argc, argv, &o);
 	if (md_build_options_join(o.access.words.list + 1, (size_t)o.access.words.nr - 1, &checked,
 				  options, &err)) {
-		md_stats_fail("%s", err.msg);
+		md_cli_fail("%s", err.msg);
 		return MP_EXIT_USAGE;
 	}
 	r = md_fleet_access_connect(&o.access, &conn);

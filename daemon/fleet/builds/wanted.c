@@ -202,21 +202,18 @@ static int fetch(PGconn *conn, const struct md_wanted *w, const char *plan, stru
 
 static int emit(const char *original, const char *plan, const char *path, struct mp_err *err)
 {
-	char program[PATH_MAX], messages[NAME_ROOM], plan_option[NAME_ROOM + 16];
+	char program[PATH_MAX], plan_option[NAME_ROOM + 16];
 	char *argv[] = {program,      (char *)"--report=none", plan_option, (char *)"-o",
 			(char *)path, (char *)original,	       NULL};
-	struct md_child child = {.argv = argv, .messages = messages, .limit_s = LIMIT_S};
+	struct md_child child = {.argv = argv, .limit_s = LIMIT_S};
 	struct md_child_result result;
 	int r = mp_child_find("morph-optimize", program, err);
 
 	if (r)
 		return r;
-	snprintf(messages, sizeof(messages), "%s.messages", path);
 	snprintf(plan_option, sizeof(plan_option), "--plan=%s", plan);
-	unlink(messages);
 	unlink(path);
 	r = md_child_run(&child, &result, err);
-	unlink(messages);
 	if (r)
 		return r;
 	if (result.end == MD_CHILD_STOPPED)

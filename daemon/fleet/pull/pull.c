@@ -180,7 +180,7 @@ static int count_hosts(PGconn *conn, const struct md_pull_request *request, cons
 			  VALUES(request, key, size, kind));
 
 	if (!r)
-		*nr = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+		*nr = strtoll(md_pg_text(result, 0), NULL, 10);
 	if (!r && *nr < 0)
 		r = impossible("a number of hosts", err);
 	PQclear(result);

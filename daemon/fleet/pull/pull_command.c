@@ -19,7 +19,7 @@
 #include "daemon/fleet/pull/pull.h"
 #include "daemon/fleet/pull/pull_names.h"
 #include "daemon/stats/interrupt.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 #include "libprof/base/newfile.h"
 #include "libprof/note/map.h"
 #include "libprof/store/store.h"
@@ -205,7 +205,7 @@ static void print_module(const char *name, const struct md_pull_stats *s)
 		     {s->contexts, "samples with calling contexts"},
 		     {s->calls, "sampled calls"}};
 
-	md_stats_put_text(name);
+	md_cli_put_text(name);
 	printf(": %" PRIu64 " samples", s->samples);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (parts[i].nr)
@@ -216,24 +216,21 @@ static void print_module(const char *name, const struct md_pull_stats *s)
 static void note_module(const struct mp_fleet_profile *profile, const struct md_pull_stats *s)
 {
 	if (s->nr_bad)
-		md_stats_note("%s: %" PRIu64 " of %" PRIu64
-			      " rows are not sound, and were left out",
-			      profile->path, s->nr_bad, s->nr_rows);
+		md_cli_note("%s: %" PRIu64 " of %" PRIu64 " rows are not sound, and were left out",
+			    profile->path, s->nr_bad, s->nr_rows);
 	if (s->outside)
-		md_stats_note("%s: %" PRIu64
-			      " counts lie outside of the file's code, and were left "
-			      "out",
-			      profile->path, s->outside);
+		md_cli_note("%s: %" PRIu64 " counts lie outside of the file's code, and were left "
+			    "out",
+			    profile->path, s->outside);
 	if (s->left_out)
-		md_stats_note("%s: %" PRIu64 " counts of paths were left out: there are too many "
-			      "different ones",
-			      profile->path, s->left_out);
+		md_cli_note("%s: %" PRIu64 " counts of paths were left out: there are too many "
+			    "different ones",
+			    profile->path, s->left_out);
 	if (profile->left_out_contexts || profile->left_out_calls)
-		md_stats_note(
-			"%s: the database has %s of its own of this program: the fleet's were "
-			"left out",
-			profile->path,
-			profile->left_out_contexts ? "calling contexts" : "sampled calls");
+		md_cli_note("%s: the database has %s of its own of this program: the fleet's were "
+			    "left out",
+			    profile->path,
+			    profile->left_out_contexts ? "calling contexts" : "sampled calls");
 }
 
 static void report_module(struct pull *p, const struct mp_fleet_profile *profile,
@@ -264,14 +261,14 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 					   .path = name,
 					   .text_size = module->text_size};
 	char build_id[2 * MP_BUILD_ID_MAX + 1];
-	struct md_pull_stats stats;
+	struct md_pull_stats cli;
 	struct mp_err err = {""}, ignored;
-	int r = md_pull_profile(p->conn, &p->request, &profile, &stats, &err);
+	int r = md_pull_profile(p->conn, &p->request, &profile, &cli, &err);
 
 	mp_id_format_build_id(&module->id, build_id);
 	snprintf(profile.why, sizeof(profile.why),
 		 "the fleet's profile of %.100s, of %" PRId64 " hosts", name[0] ? name : build_id,
-		 stats.nr_hosts);
+		 cli.nr_hosts);
 	if (!r) {
 		if (md_pull_names_want(&p->names, &profile.contexts) ||
 		    md_pull_names_want(&p->names, &profile.calls))
@@ -279,7 +276,7 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 		if (!r)
 			r = mp_fleet_put_pulled(p->store, &profile, time(NULL), &err);
 		if (!r)
-			report_module(p, &profile, &stats);
+			report_module(p, &profile, &cli);
 	} else if (r == -ENOENT) {
 		/* The fleet has no counts of this module any more: take out those of the earlier pull. */
 		p->nr_missing++;
@@ -289,7 +286,7 @@ static int pull_module(struct pull *p, const struct md_pull_module *module, cons
 	md_pull_free_profile(&profile);
 	if (!r)
 		return 0;
-	md_stats_fail("%s: %s", name[0] ? name : build_id, err.msg);
+	md_cli_fail("%s: %s", name[0] ? name : build_id, err.msg);
 	return r == -ENOENT ? 0 : md_fleet_status(r);
 }
 
@@ -304,7 +301,7 @@ static int pull_file(struct pull *p, const char *path)
 
 	if (r) {
 		free(real);
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	}
 	module.id = elf->id;
 	module.text_size = mp_elf_text_size(elf);
@@ -313,7 +310,7 @@ static int pull_file(struct pull *p, const char *path)
 	if (!r)
 		module.id = map->original;
 	p->request.elf = elf;
-	r = mp_err_is_failure(r) ? md_stats_fail("%s", err.msg)
+	r = mp_err_is_failure(r) ? md_cli_fail("%s", err.msg)
 				 : pull_module(p, &module, real ? real : path);
 	p->request.elf = NULL;
 	mp_map_free(map);
@@ -341,12 +338,12 @@ static int pull_build_id(struct pull *p, const char *text)
 	int r;
 
 	if (!size)
-		return md_stats_fail("%s: no such file, and no build-id", text);
+		return md_cli_fail("%s: no such file, and no build-id", text);
 	r = md_pull_find(p->conn, build_id, size, &modules, &nr, &err);
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	if (!nr) {
-		md_stats_fail("%s: the fleet has no such module", text);
+		md_cli_fail("%s: the fleet has no such module", text);
 		p->nr_missing++;
 	}
 	return pull_list(p, modules, nr);
@@ -361,10 +358,10 @@ static int pull_top(struct pull *p)
 			    &err);
 
 	if (r)
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	p->nr_missing += !nr;
 	if (!nr)
-		md_stats_fail("the fleet has no counts");
+		md_cli_fail("the fleet has no counts");
 	return pull_list(p, modules, nr);
 }
 
@@ -409,11 +406,11 @@ static int report(const struct pull *p, const char *path)
 	json_t *root;
 
 	if (!p->options->json)
-		return md_stats_finish(MP_EXIT_DONE);
-	root = md_stats_json_new("pull");
+		return md_cli_finish(MP_EXIT_DONE);
+	root = md_cli_json_new("pull");
 	json_object_set_new(root, "output", mp_json_string(path));
 	json_object_set(root, "modules", p->modules);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 int md_fleet_command_pull(int argc, char **argv)
@@ -437,7 +434,7 @@ int md_fleet_command_pull(int argc, char **argv)
 	p.modules = json_array();
 	r = open_target(&target, o.db, o.output, &err);
 	if (r) {
-		r = md_stats_fail("%s", err.msg);
+		r = md_cli_fail("%s", err.msg);
 	} else {
 		p.store = target.store;
 		r = pull_all(&p);
@@ -445,7 +442,7 @@ int md_fleet_command_pull(int argc, char **argv)
 			r = MP_EXIT_FAILED;
 		keep = !r || (r == MP_EXIT_NO_PROFILE && json_array_size(p.modules));
 		if (close_target(&target, keep, &err))
-			r = md_stats_fail("%s", err.msg);
+			r = md_cli_fail("%s", err.msg);
 	}
 	if (!r)
 		r = report(&p, target.path);

@@ -13,7 +13,7 @@
 #include "daemon/fleet/pg.h"
 #include "daemon/morph/report_style.h"
 #include "daemon/stats/interrupt.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 #include "libprof/base/outfile.h"
 #include "libprof/cli/program.h"
 #include "libprof/cli/svg.h"
@@ -162,11 +162,11 @@ static int read_rows(PGconn *conn, const struct options *o, size_t i, struct ans
 
 static int print_json(const struct answers *answers)
 {
-	json_t *root = md_stats_json_new("fleet-report");
+	json_t *root = md_cli_json_new("fleet-report");
 
 	for (size_t i = 0; i < NR_PARTS; i++)
 		json_object_set(root, parts[i].name, answers->rows[i]);
-	return md_stats_json_print(root);
+	return md_cli_json_print(root);
 }
 
 static void put_cell(FILE *out, const json_t *value)
@@ -178,7 +178,7 @@ static void put_cell(FILE *out, const json_t *value)
 	if (json_is_number(value))
 		snprintf(number, sizeof(number), "%.0f", json_number_value(value));
 	shown = text ? text : number;
-	if (text && (!strcmp(text, "released") || md_stats_find_word(text, bad, 4) >= 0))
+	if (text && (!strcmp(text, "released") || md_cli_find_word(text, bad, 4) >= 0))
 		mp_svg_put(out, "<td><span class=\"state %s\">%t</span></td>",
 			   *text == 'r' ? "good" : "bad", text);
 	else
@@ -224,8 +224,8 @@ static void put_page(const struct options *o, const struct answers *answers, FIL
 		   "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
 		   "<title>Morph: the fleet</title>\n<style>%s%s</style></head>\n<body><main>\n"
 		   "<h1>The fleet</h1>\n<p class=\"soft\">Samples since %t. Written %t.</p>\n",
-		   md_report_style, own_style, md_stats_format_time(o->since_s, since),
-		   md_stats_format_time((int64_t)time(NULL), now));
+		   md_report_style, own_style, md_cli_format_time(o->since_s, since),
+		   md_cli_format_time((int64_t)time(NULL), now));
 	for (size_t i = 0; i < NR_TABLES; i++)
 		put_table(out, &tables[i], answers->rows[i]);
 	mp_svg_put(out, "<footer><p>Morph %t</p></footer>\n</main></body></html>\n",
@@ -242,15 +242,15 @@ static int write_page(const struct options *o, const struct answers *answers)
 
 	if (output && !stat(output, &st) && S_ISDIR(st.st_mode)) {
 		if (snprintf(path, sizeof(path), "%s/index.html", output) >= (int)sizeof(path))
-			return md_stats_fail("%s: the name is too long", output);
+			return md_cli_fail("%s: the name is too long", output);
 		output = path;
 	}
 	if (mp_outfile_open(output, md_interrupt_unlinks, &out, &err))
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	put_page(o, answers, out.file);
 	if (mp_outfile_commit(&out, &err))
-		return md_stats_fail("%s", err.msg);
-	return md_stats_finish(MP_EXIT_DONE);
+		return md_cli_fail("%s", err.msg);
+	return md_cli_finish(MP_EXIT_DONE);
 }
 
 int md_fleet_command_report(int argc, char **argv)

@@ -11,7 +11,7 @@
 
 #include "daemon/fleet/module_key.h"
 #include "daemon/fleet/table.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 
 #define MP_OPTIONS struct options
 
@@ -163,7 +163,7 @@ static void check(void *options, struct argp_state *state)
 	int i = 0;
 
 	if (o->access.words.nr)
-		i = md_stats_find_word(arguments[0], action_names, NR_ACTIONS);
+		i = md_cli_find_word(arguments[0], action_names, NR_ACTIONS);
 	if (i < 0)
 		argp_error(state,
 			   "%s: not list, step, policy, start, promote, hold, resume or withdraw",
@@ -257,12 +257,12 @@ static int choose(const struct options *o, const json_t *rows, const json_t **ou
 			*out = row;
 	}
 	if (!nr) {
-		md_stats_fail("%s: there is no such build", o->module);
+		md_cli_fail("%s: there is no such build", o->module);
 		return MP_EXIT_NO_PROFILE;
 	}
 	if (nr > 1 && nr_open != 1)
-		return md_stats_fail("%s: there are several such builds; say --options= or --for=",
-				     o->module);
+		return md_cli_fail("%s: there are several such builds; say --options= or --for=",
+				   o->module);
 	return 0;
 }
 
@@ -287,7 +287,7 @@ static int change(const struct options *o, PGconn *conn, const json_t *row)
 	if (r)
 		return md_fleet_failed(r, &err);
 	if (!changed)
-		md_stats_note("%s: it is so already", o->module);
+		md_cli_note("%s: it is so already", o->module);
 	return list(o, conn);
 }
 
@@ -411,9 +411,9 @@ static int policy_print(PGconn *conn, bool json, struct mp_err *err)
 	if (r)
 		return r;
 	if (json) {
-		root = md_stats_json_new("canary-policy");
+		root = md_cli_json_new("canary-policy");
 		json_object_set(root, "rows", rows);
-		md_stats_json_print(root);
+		md_cli_json_print(root);
 	} else {
 		json_array_foreach(rows, i, row) put_policy(row);
 	}
@@ -428,7 +428,7 @@ static int do_policy(const struct options *o, PGconn *conn)
 	int r = o->module ? md_modules_named(conn, o->module, &module) : 0;
 
 	if (!r && module && strchr(module, ','))
-		r = md_stats_fail("%s: several modules begin so", o->module);
+		r = md_cli_fail("%s: several modules begin so", o->module);
 	if (r) {
 		free(module);
 		return r;
@@ -440,7 +440,7 @@ static int do_policy(const struct options *o, PGconn *conn)
 	free(module);
 	if (!r)
 		r = policy_print(conn, o->json, &err);
-	return r ? md_fleet_failed(r, &err) : md_stats_finish(MP_EXIT_DONE);
+	return r ? md_fleet_failed(r, &err) : md_cli_finish(MP_EXIT_DONE);
 }
 
 int md_fleet_command_canary(int argc, char **argv)

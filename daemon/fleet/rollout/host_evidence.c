@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "daemon/policy/policy.h"
-#include "daemon/worker/probation.h"
+#include "daemon/everyday/probation.h"
 #include "daemon/worker/work_dir.h"
 #include "daemon/worker/worker.h"
 
@@ -96,8 +96,7 @@ static int read_probation(struct mp_store *store, struct mp_job *job, struct md_
 static void judge_state(struct md_host_evidence *out, enum mp_job_state state)
 {
 	snprintf(out->state, sizeof(out->state), "%s", mp_job_state_name(state));
-	out->installed = state == MP_JOB_ADOPTED || state == MP_JOB_KEPT ||
-			 state == MP_JOB_AUDITING || state == MP_JOB_UNDOING;
+	out->installed = mp_job_state_in_place(state);
 	out->ended = mp_job_state_ends(state) && state != MP_JOB_KEPT && state != MP_JOB_ADVISED;
 }
 

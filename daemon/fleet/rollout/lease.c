@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 #include "libprof/base/grow.h"
 #include "libprof/cli/json.h"
 
@@ -218,7 +218,7 @@ int md_lease_ask(PGconn *conn, struct md_lease *lease, int64_t now_s, enum md_of
 		return r;
 	row = json_array_get(rows, 0);
 	lease_s = md_row_number(row, "lease_s");
-	i = md_stats_find_word(md_row_text(row, "answer"), names, 5);
+	i = md_cli_find_word(md_row_text(row, "answer"), names, 5);
 	if (i < 0 || (i == MD_OFFER_LEASE && (lease_s < 1 || lease_s > LEASE_MAX_S)))
 		r = mp_err_set(err, EPROTO, "%s",
 			       "the server answers in another form: upgrade Morph or its tables");

@@ -80,12 +80,6 @@ static void fail(struct md_renewal *out, const struct mp_err *err)
 	snprintf(out->why, sizeof(out->why), "%s", err->msg);
 }
 
-static bool is_in_place(enum mp_job_state state)
-{
-	return state == MP_JOB_ADOPTED || state == MP_JOB_KEPT || state == MP_JOB_AUDITING ||
-	       state == MP_JOB_UNDOING;
-}
-
 /*
  * A version that waits for the worker's audit is not put in place any more. The worker may be about to do
  * so: only with its lock is the job's state what is at the path.
@@ -101,7 +95,7 @@ static int cancel(struct md_renew *renew, const struct md_lease *lease, const ch
 		return lock;
 	r = mp_store_find_job(renew->store, lease->path, &job, err);
 	if (!r)
-		r = is_in_place(job.state)
+		r = mp_job_state_in_place(job.state)
 			    ? put_back(renew, lease, err)
 			    : mp_store_advance_job(renew->store, &job, MP_JOB_UNDONE, &step, err);
 	mp_store_fini_job(&job);

@@ -10,25 +10,25 @@
 #include "daemon/fleet/command.h"
 #include "daemon/fleet/pg.h"
 #include "daemon/fleet/rollout/renew.h"
-#include "daemon/stats/stats.h"
+#include "daemon/cli/cli.h"
 #include "daemon/worker/work_dir.h"
 
 #define MP_OPTIONS struct options
 
 struct options {
 	struct md_fleet_access access;
-	struct md_stats stats;
+	struct md_cli cli;
 	const char *state_dir, *backup_dir;
 	bool list;
 };
 
 static const struct mp_option option_table[] = {
-	MP_VALUE(TEXT, "db", 0, stats.db, "FILE", "The store (default: see FILES in the man page)"),
+	MP_VALUE(TEXT, "db", 0, cli.db, "FILE", "The store (default: see FILES in the man page)"),
 	MP_VALUE(TEXT, "state-dir", 0, state_dir, "DIR",
 		 "morph-worker's directory, which has the leases"),
 	MP_VALUE(TEXT, "backup-dir", 0, backup_dir, "DIR", "Where the originals are"),
 	MP_FLAG("list", list, "Say which leases there are, and do nothing"),
-	MP_FLAG("json", stats.json, "Print JSON"),
+	MP_FLAG("json", cli.json, "Print JSON"),
 	MP_OPTIONS_END};
 
 static const struct mp_usage usage = {
@@ -45,13 +45,13 @@ static void put_text(const struct md_renewal *r)
 {
 	char when[32];
 
-	md_stats_put_text(r->lease.path);
+	md_cli_put_text(r->lease.path);
 	printf(": %s", md_renew_result_name(r->result));
 	if (r->result == MD_RENEW_LEASED || r->result == MD_RENEW_WAITS)
-		printf(" until %s", md_stats_format_time(r->lease.expires_s, when));
+		printf(" until %s", md_cli_format_time(r->lease.expires_s, when));
 	if (r->why[0]) {
 		fputs(": ", stdout);
-		md_stats_put_text(r->why);
+		md_cli_put_text(r->why);
 	}
 	putchar('\n');
 }
@@ -69,17 +69,17 @@ static int put(const struct options *o, const struct md_renewal *list, size_t nr
 {
 	json_t *root, *rows;
 
-	if (!o->stats.json) {
+	if (!o->cli.json) {
 		for (size_t i = 0; i < nr; i++)
 			put_text(&list[i]);
-		return md_stats_finish(status);
+		return md_cli_finish(status);
 	}
-	root = md_stats_json_new("renew");
+	root = md_cli_json_new("renew");
 	rows = json_array();
 	for (size_t i = 0; i < nr; i++)
 		json_array_append_new(rows, json_of(&list[i]));
 	json_object_set_new(root, "rows", rows);
-	return md_stats_json_print(root) ? MP_EXIT_FAILED : status;
+	return md_cli_json_print(root) ? MP_EXIT_FAILED : status;
 }
 
 /* ---- work ---------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void say_failures(const struct md_renewal *list, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
 		if (list[i].result == MD_RENEW_FAILED)
-			md_stats_fail("%s: %s", list[i].lease.path, list[i].why);
+			md_cli_fail("%s: %s", list[i].lease.path, list[i].why);
 }
 
 /* A step may remove a lease from the list, so that it works on a copy. */
@@ -107,7 +107,7 @@ static int do_all(const struct options *o, struct md_renew *renew, struct md_lea
 	int r;
 
 	if (!list)
-		return md_stats_fail("out of memory");
+		return md_cli_fail("out of memory");
 	for (size_t i = 0; i < nr; i++) {
 		list[i].lease = leases->list[i];
 		list[i].result = leases->list[i].expires_s ? MD_RENEW_WAITS : MD_RENEW_RELEASED;
@@ -131,7 +131,7 @@ static void connect_server(const struct options *o, struct md_renew *renew)
 	if (o->access.config.database[0] &&
 	    md_fleet_connect(o->access.config.database, &renew->conn, &err)) {
 		renew->conn = NULL;
-		md_stats_fail("%s", err.msg);
+		md_cli_fail("%s", err.msg);
 	}
 }
 
@@ -152,15 +152,15 @@ int md_fleet_command_renew(int argc, char **argv)
 	}
 	renew.state_dir = o.state_dir ? o.state_dir : state_dir;
 	if (!o.state_dir && md_state_default_dir(state_dir, sizeof(state_dir), &err))
-		return md_stats_fail("%s", err.msg);
+		return md_cli_fail("%s", err.msg);
 	if (!o.list)
 		connect_server(&o, &renew);
-	r = md_leases_open(renew.state_dir, &leases, &err) ? md_stats_fail("%s", err.msg) : 0;
+	r = md_leases_open(renew.state_dir, &leases, &err) ? md_cli_fail("%s", err.msg) : 0;
 	/* Without a lease nothing is to be looked up. */
 	if (!r && leases.nr && !o.list)
-		r = md_stats_open(&o.stats, MP_STORE_WRITE, &renew.store);
+		r = md_cli_open(&o.cli, MP_STORE_WRITE, &renew.store);
 	if (!r) {
-		renew.db = o.stats.path;
+		renew.db = o.cli.path;
 		renew.backup_dir = o.backup_dir;
 		r = do_all(&o, &renew, &leases);
 	}

@@ -66,14 +66,15 @@ void me_form_skip(struct mp_cursor *c, unsigned int form, unsigned int version)
 	}
 }
 
-bool me_form_is_addrx(unsigned int form)
+/* Is the form an index into .debug_addr? */
+static bool form_is_addrx(unsigned int form)
 {
 	return form == DW_FORM_addrx || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
 }
 
 bool me_form_is_address(unsigned int form)
 {
-	return form == DW_FORM_addr || me_form_is_addrx(form);
+	return form == DW_FORM_addr || form_is_addrx(form);
 }
 
 bool me_form_is_reference(unsigned int form)

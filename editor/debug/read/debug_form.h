@@ -27,8 +27,6 @@ int me_form_size(unsigned int form, unsigned int version);
 /* me_form_skip - skip one value. An unknown form sets @c->bad. */
 void me_form_skip(struct mp_cursor *c, unsigned int form, unsigned int version);
 
-/* Is the form an index into .debug_addr? */
-bool me_form_is_addrx(unsigned int form);
 /* Is it an address, itself or as such an index? */
 bool me_form_is_address(unsigned int form);
 /* Is it an offset in the unit? */

@@ -4,7 +4,6 @@
 #include "editor/evidence/leaf/leaf_private.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/insn/decoder.h"
-#include "libprof/insn/insn.h"
 
 /* Bytes of endbr64. */
 #define LANDING 4

@@ -21,6 +21,7 @@
 #include "editor/verify/base/verify_report.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/audit_table.h"
+#include "libprof/note/edge_table.h"
 #include "libprof/note/map.h"
 #include "libprof/note/path_table.h"
 
@@ -89,6 +90,8 @@ struct vf_marks {
 	uint64_t *pointer_now; /* per piece, with counters: the address of the function that starts
 				* there; 0: not seen yet */
 	uint8_t *below; /* per FDE of the original: verify_inline.c's answers; 0: not asked yet */
+	uint64_t *flag_steps; /* the same: instructions that verify_flags.c followed for its stubs */
+	uint64_t unwind_work; /* bytes of unwind information that were read for copies */
 };
 
 /* The list of verify_own.c. */
@@ -187,6 +190,7 @@ struct vf_now {
 	uint64_t eh_fields[2];	    /* without relocations: fields to change; 0: none */
 	uint64_t eh_label;	    /* the old address that these fields hold */
 	const struct mp_section *text;
+	const struct mp_section *live; /* MP_LIVE_SECTION; NULL: not for processes that run already */
 	const struct mp_section *answers; /* the code that answers for copies; NULL: none does */
 	uint32_t *section;		  /* per old section: its index now; 0: dropped */
 };
@@ -197,6 +201,8 @@ struct vf_stubs {
 	uint64_t nr_counters;
 	uint64_t thread_state; /* the runtime's state for counters per thread; 0: shared */
 	uint64_t init_entry;   /* file offset of the dynamic entry for the runtime; 0: none */
+	const struct mp_section *meter_section; /* NULL: not only a few places are counted */
+	struct mp_edge_table *meter;
 	const struct mp_section *audit_section; /* NULL: no function has two versions */
 	const struct mp_section *call_section;	/* NULL: no clock of calls */
 	struct mp_audit_table *audited;
@@ -209,7 +215,9 @@ struct vf_stubs {
 	struct mp_path_table *paths;
 	uint32_t named_vectors; /* with polls, bit n: the original names xmm<n> */
 	bool waits;		/* without counters and path numbers: there are stubs, which wait */
-	struct vf_graph *graph; /* of verify_free_registers; only if stubs set registers */
+	uint32_t *returned; /* per FDE of the original: flags that its callers may read; NULL: no counters */
+	uint32_t returned_outside; /* the same for code without unwind information */
+	struct vf_graph *graph;	   /* of verify_free_registers; only if stubs set registers */
 };
 
 /* The map's pieces by their old and new addresses. */
@@ -240,6 +248,7 @@ struct vf {
 	struct vf_marks *marks;
 	struct vf_refusals *refusals;
 	unsigned int nr_threads;
+	unsigned int worker; /* in a call of vf_parallel(): which thread, below MP_PARALLEL_MAX */
 	struct mp_map *map;
 	struct vf_owned *owned; /* who checked which bytes of @n */
 

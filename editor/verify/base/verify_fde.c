@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include "libprof/base/search.h"
+
 struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr)
 {
 	uint32_t lo = 0, hi = eh->nr_fdes;
@@ -15,13 +17,6 @@ struct vf_fde *vf_eh_find(const struct vf_eh *eh, uint64_t vaddr)
 		lo = eh->pages[page];
 		hi = eh->pages[page + 1];
 	}
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (eh->fdes[mid].start + eh->fdes[mid].size <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = mp_search(i, lo, hi, eh->fdes[i].start + eh->fdes[i].size <= vaddr);
 	return lo < eh->nr_fdes && eh->fdes[lo].start <= vaddr ? &eh->fdes[lo] : NULL;
 }

@@ -10,7 +10,7 @@
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_refuse.h"
 
-/* Runs once, for a refusal, so a walk over all symbols is fast enough. */
+/* Runs once for each of the few refused functions, so a walk over all symbols is fast enough. */
 static const struct mp_symbol *symbol_at(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_symbol *best = NULL;
@@ -57,12 +57,33 @@ static uint64_t blamed(const struct vf *vf, uint64_t vaddr)
 	return ref ? vf->old.refs.list[ref - 1].insn : 0;
 }
 
+/* Is the function at @vaddr of the original refused already? */
+static bool is_refused(const struct vf *vf, uint64_t vaddr)
+{
+	const struct vf_fde *fde;
+	uint64_t start;
+
+	/* While the FDEs are read, no function is refused. */
+	if (!vaddr || !vf->refusals->nr)
+		return false;
+	fde = vf_eh_find(&vf->old.eh, vaddr);
+	start = fde ? fde->start : vaddr;
+	for (uint32_t i = 0; i < vf->refusals->nr; i++)
+		if (vf->refusals->list[i].what.vaddr == start)
+			return true;
+	return false;
+}
+
 int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 {
-	const struct mp_symbol *sym = symbol_at(vf->o, vaddr);
+	const struct mp_symbol *sym;
 	char what[160];
 	va_list ap;
 
+	vf->refusals->blamed = blamed(vf, vaddr);
+	if (is_refused(vf, vf->refusals->blamed))
+		return -EBADMSG;
+	sym = symbol_at(vf->o, vaddr);
 	if (!sym)
 		sym = symbol_at(vf->n, vaddr);
 	va_start(ap, fmt);
@@ -75,6 +96,5 @@ int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 	else
 		mp_err_set(vf->err, EBADMSG, "verify: at %#llx: %s", (unsigned long long)vaddr,
 			   what);
-	vf->refusals->blamed = blamed(vf, vaddr);
 	return -EBADMSG;
 }

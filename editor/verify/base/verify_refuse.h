@@ -10,7 +10,10 @@
 
 #include "editor/verify/base/verify_context.h"
 
-/* Set the message of a refusal, with address and symbol. Return: -EBADMSG. */
+/*
+ * Set the message of a refusal, with address and symbol. The first message about a function stays.
+ * Return: -EBADMSG.
+ */
 int vf_refuse(const struct vf *vf, uint64_t vaddr, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -59,14 +59,20 @@ struct me_owned {
 const char *me_owner_name(enum me_owner owner);
 const char *me_owner_freedom(enum me_owner owner);
 
-/* The purposes of outputs. Only a layout may take the place of its original. */
+/* The purposes of outputs. Only a layout may stay in the place of its original. */
 enum me_kind {
 	ME_KIND_LAYOUT,
 	ME_KIND_COUNTS,	 /* counts edges */
+	ME_KIND_THREADS, /* the same, in counters for each thread */
 	ME_KIND_NUMBERS, /* keeps path numbers in registers */
 	ME_KIND_POLLS,	 /* the same, and can be polled for them */
 	ME_KIND_AUDIT,	 /* has two versions of some functions, and times them */
 	ME_KIND_CALLS,	 /* samples calls */
+	ME_KIND_METER,	 /* counts at a few places */
+	/* The same as layout, edges and meter, for processes that run already. */
+	ME_KIND_LIVE,
+	ME_KIND_LIVE_COUNTS,
+	ME_KIND_LIVE_METER,
 	ME_NR_KINDS,
 };
 

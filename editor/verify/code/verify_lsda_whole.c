@@ -14,6 +14,7 @@
 #include "editor/verify/base/verify_own.h"
 #include "editor/verify/base/verify_refuse.h"
 #include "editor/verify/code/verify_lsda_whole.h"
+#include "editor/verify/code/verify_unwind_private.h"
 #include "editor/verify/dwarf/verify_dwarf.h"
 #include "editor/verify/read/verify_lsda.h"
 #include "editor/verify/read/verify_parallel.h"
@@ -186,6 +187,8 @@ int vf_check_lsdas(const struct vf *vf)
 			ret = vf_go_on(vf, vf_refuse(vf, fde->start,
 						     "an exception table is not made of the old "
 						     "one"));
+		if (!ret)
+			ret = vf_spend_sites(vf, &old);
 		if (!ret)
 			vf_own_at(vf, at, end - at, ME_OWNER_LSDA);
 		at = end;

@@ -115,10 +115,13 @@ static bool note(const struct vf *vf, uint64_t old, uint64_t now, bool function)
 	return true;
 }
 
-/* Without relocations, an offset in data may lead to the function, from whatever place. */
+/*
+ * Without relocations, an offset in data may lead to the function, from whatever place. A process that runs already
+ * holds old addresses.
+ */
 bool vf_note_pointer(const struct vf *vf, uint64_t old, uint64_t now)
 {
-	return note(vf, old, now, vf->o->relinkable);
+	return (now == old || !vf->now.live) && note(vf, old, now, vf->o->relinkable);
 }
 
 /* Where the loader moves the file, it would have to move a word with the function's address, too. */

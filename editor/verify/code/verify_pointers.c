@@ -7,6 +7,7 @@
  * changed by diff and pieces, the others by the scan and by the check of words. In the end no
  * function may have been noted both ways.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "editor/verify/base/verify_bits.h"
@@ -16,6 +17,8 @@
 #include "editor/verify/code/verify_pointers.h"
 #include "editor/verify/code/verify_tables.h"
 #include "editor/verify/read/verify_parallel.h"
+#include "editor/verify/read/verify_piece_index.h"
+#include "libprof/base/grow.h"
 
 static void note_kept(const struct vf *vf, uint64_t vaddr)
 {
@@ -219,24 +222,43 @@ static int note_fixed(const struct vf *vf)
 	return note_offsets(vf);
 }
 
+struct moved {
+	uint64_t old, now;
+};
+
+static int by_now(const void *a, const void *b)
+{
+	const struct moved *x = a, *y = b;
+
+	if (x->now != y->now)
+		return x->now < y->now ? -1 : 1;
+	return x->old < y->old ? -1 : x->old > y->old;
+}
+
 /* A copy may be empty (a dropped jump), but two functions must not get the same address. */
 static int check_distinct(const struct vf *vf)
 {
-	const struct mp_map_piece *last = NULL;
+	const struct vf_bits *bits = &vf->marks->pointer_moved;
+	struct moved *moved = NULL;
+	uint32_t nr = 0, cap = 0;
+	int ret = 0;
 
-	for (uint32_t i = 0; i < vf->map->nr_pieces; i++) {
-		const struct mp_map_piece *p = &vf->map->pieces[i];
+	for (uint64_t old = vf_bits_next(bits, vf->old.text_start, vf->old.text_end);
+	     !ret && old < vf->old.text_end; old = vf_bits_next(bits, old + 1, vf->old.text_end)) {
+		const struct mp_map_piece *copy = vf_piece_from(vf, old);
+		uint64_t now = vf->marks->pointer_now[copy - vf->map->pieces];
 
-		if (!vf_bits_get(&vf->marks->pointer_moved, p->old_vaddr) || vf_is_inlined(vf, p) ||
-		    (last && last->old_vaddr == p->old_vaddr))
-			continue;
-		if (last && last->new_vaddr == p->new_vaddr)
-			return vf_refuse(vf, p->old_vaddr,
-					 "its copy has the same address as the copy of %#llx",
-					 (unsigned long long)last->old_vaddr);
-		last = p;
+		ret = mp_push(moved, nr, cap, ((struct moved){old, now ? now : copy->new_vaddr}));
 	}
-	return 0;
+	if (nr)
+		qsort(moved, nr, sizeof(*moved), by_now);
+	for (uint32_t i = 1; !ret && i < nr; i++)
+		if (moved[i].now == moved[i - 1].now)
+			ret = vf_refuse(vf, moved[i].old,
+					"pointers to it have the same address as those to %#llx",
+					(unsigned long long)moved[i - 1].old);
+	free(moved);
+	return ret;
 }
 
 int vf_check_pointers(const struct vf *vf)

@@ -88,6 +88,9 @@ static int note_operand(struct vf *vf, struct found *found, struct vf_fde *fde, 
 				    : &vf->old.maybe_target,
 			      to);
 		vf_bits_share(&vf->old.text_ref, to);
+		/* It may be the base of a sum, such as that of the GOT's address in code for any distance. */
+		if (fde && to == fde->start)
+			vf_bits_share(&vf->marks->pointer_kept, to);
 		if (fde && to > fde->start && to - fde->start < fde->size)
 			fde->flags |= VF_FDE_SELF_REF;
 	}

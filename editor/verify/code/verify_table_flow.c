@@ -26,6 +26,7 @@
 #include "editor/verify/read/verify_lsda.h"
 #include "editor/verify/stubs/verify_versions.h"
 #include "editor/verify/code/verify_version_tables_private.h"
+#include "libprof/base/search.h"
 
 /* A function with more blocks that nothing seems to lead to is not proved. */
 #define MAX_WORLDS 1024
@@ -115,16 +116,8 @@ static int find_nodes(struct flow *w, uint8_t version)
 
 static struct node *node_at(const struct flow *w, uint64_t old)
 {
-	uint32_t lo = 0, hi = w->nr_nodes;
+	uint32_t lo = mp_search(i, 0, w->nr_nodes, w->nodes[i].piece->old_vaddr < old);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (w->nodes[mid].piece->old_vaddr < old)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < w->nr_nodes && w->nodes[lo].piece->old_vaddr == old ? &w->nodes[lo] : NULL;
 }
 

@@ -21,6 +21,7 @@
 #include "editor/verify/code/verify_switch.h"
 #include "editor/verify/code/verify_tables.h"
 #include "editor/verify/read/verify_piece_index.h"
+#include "libprof/base/search.h"
 
 enum vf_table_kind {
 	VF_TABLE_REL32 = 4,
@@ -29,16 +30,8 @@ enum vf_table_kind {
 
 static const struct mp_reloc *reloc_at(const struct mp_reloc *rel, uint32_t nr, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = nr;
+	uint32_t lo = mp_search(i, 0, nr, rel[i].vaddr < vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (rel[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < nr && rel[lo].vaddr == vaddr ? &rel[lo] : NULL;
 }
 
@@ -254,6 +247,10 @@ static int check_entry(const struct vf *vf, uint64_t at, uint8_t kind, uint64_t 
 {
 	uint64_t label;
 
+	/* Who writes it into a running process goes by aligned words. */
+	if (vf->now.live && at % 4)
+		return vf_refuse(vf, at,
+				 "for a running process, but an entry of a table is not aligned");
 	if (kind == VF_TABLE_ABS64 && (label = label_at(vf, at, kind, 0)) &&
 	    vf_note_pointer(vf, label, now))
 		return 0;

@@ -24,6 +24,7 @@
 #include "editor/base/enclosing_code.h"
 #include "editor/base/runtime.h"
 #include "editor/verify/code/verify_unwind_private.h"
+#include "libprof/base/parallel.h"
 
 static bool same_personality(const struct vf_cie *a, const struct vf_cie *b)
 {
@@ -111,11 +112,17 @@ static int load_old(struct vf_unwinding *x, const struct vf_fde *fde)
 	if (x->old == fde)
 		return 0;
 	x->old = NULL;
+	ret = vf_spend_rows(vf, fde);
+	if (ret)
+		return ret;
 	ret = vf_rows_build(&vf->old.eh, fde, &x->old_rows);
 	if (!ret && x->old_rows.ambiguous)
 		return vf_refuse(vf, fde->start, "unwinders read its unwind rows differently");
-	if (!ret)
+	if (!ret) {
 		ret = vf_lsda_read(vf->o, fde->lsda, fde->start, &x->old_lsda);
+		if (vf_spend_sites(vf, &x->old_lsda))
+			return -EBADMSG;
+	}
 	if (ret == -EBADMSG)
 		return vf_refuse(vf, fde->start,
 				 "unwind information of the original is unreadable");
@@ -132,11 +139,17 @@ static int load_new(struct vf_unwinding *x, const struct vf_fde *fde)
 	if (x->new == fde)
 		return 0;
 	x->new = NULL;
+	ret = vf_spend_rows(vf, fde);
+	if (ret)
+		return ret;
 	ret = vf_rows_build(&vf->now.eh, fde, &x->new_rows);
 	if (!ret && x->new_rows.ambiguous)
 		return vf_refuse(vf, fde->start, "unwinders read a copy's unwind rows differently");
-	if (!ret)
+	if (!ret) {
 		ret = vf_lsda_read(vf->n, fde->lsda, fde->start, &x->new_lsda);
+		if (vf_spend_sites(vf, &x->new_lsda))
+			return -EBADMSG;
+	}
 	if (ret == -EBADMSG)
 		return vf_refuse(vf, fde->start, "unwind information of a copy is unreadable");
 	if (!ret)
@@ -375,22 +388,33 @@ static int find_personalities(const struct vf *vf)
 
 static int check_some(const struct vf *vf, void *ctx, uint32_t first, uint32_t end)
 {
-	struct vf_unwinding x = {.vf = vf};
+	struct vf_unwinding *x = (struct vf_unwinding *)ctx + vf->worker;
 	int ret = 0;
 
-	(void)ctx;
+	x->vf = vf;
 	for (uint32_t i = first; !ret && i < end; i++)
-		ret = vf_go_on(vf, check_piece(&x, &vf->map->pieces[i]));
-	free(x.old_rows.row);
-	free(x.new_rows.row);
-	free(x.callee_rows.row);
-	vf_lsda_fini(&x.old_lsda);
-	vf_lsda_fini(&x.new_lsda);
+		ret = vf_go_on(vf, check_piece(x, &vf->map->pieces[i]));
 	return ret;
 }
 
 /* Number of pieces that a thread checks at once. */
 #define VF_GRAIN 1024
+
+static int check_pieces(const struct vf *vf)
+{
+	struct vf_unwinding *all = calloc(MP_PARALLEL_MAX, sizeof(*all));
+	int ret = all ? vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, all) : -ENOMEM;
+
+	for (unsigned int i = 0; all && i < MP_PARALLEL_MAX; i++) {
+		free(all[i].old_rows.row);
+		free(all[i].new_rows.row);
+		free(all[i].callee_rows.row);
+		vf_lsda_fini(&all[i].old_lsda);
+		vf_lsda_fini(&all[i].new_lsda);
+	}
+	free(all);
+	return ret;
+}
 
 int vf_read_unwind(struct vf *vf)
 {
@@ -414,6 +438,6 @@ int vf_check_unwind(const struct vf *vf)
 	if (!ret)
 		ret = vf_check_lsdas(vf);
 	if (!ret)
-		ret = vf_parallel(vf, vf->map->nr_pieces, VF_GRAIN, check_some, NULL);
+		ret = check_pieces(vf);
 	return ret;
 }

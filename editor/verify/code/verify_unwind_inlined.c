@@ -22,6 +22,9 @@ static int load_callee(struct vf_unwinding *x, const struct vf_fde *fde)
 	if (x->callee == fde)
 		return 0;
 	x->callee = NULL;
+	ret = vf_spend_rows(x->vf, fde);
+	if (ret)
+		return ret;
 	ret = vf_rows_build(&x->vf->old.eh, fde, &x->callee_rows);
 	if (ret == -EBADMSG)
 		return vf_refuse(x->vf, fde->start,

@@ -8,6 +8,7 @@
 #include "editor/verify/read/verify_cfi.h"
 #include "editor/verify/read/verify_lsda.h"
 
+/* What one thread has loaded. It stays from call to call: copies of a large function are checked in many calls. */
 struct vf_unwinding {
 	const struct vf *vf;
 	const struct vf_fde *old, *new; /* FDEs whose rows and call sites are loaded */
@@ -16,14 +17,19 @@ struct vf_unwinding {
 	struct vf_lsda old_lsda, new_lsda;
 };
 
+/*
+ * verify_unwind_rows.c: call the first one before the rows of @fde are read for a copy, and the second behind the
+ * reading of its call sites, also if they cannot be read. Copies of two functions may take turns, and what is refused is
+ * read for each piece, so all that is read has a limit. Return: 0, or a refusal of the whole output.
+ */
+int vf_spend_rows(const struct vf *vf, const struct vf_fde *fde);
+int vf_spend_sites(const struct vf *vf, const struct vf_lsda *lsda);
 /* End of @row. NULL: the address is before the first of @rows. */
 uint64_t vf_end_of_row(const struct vf_rows *rows, const struct vf_row *row);
 /* End of the row that covers @vaddr. */
 uint64_t vf_row_end(const struct vf_rows *rows, uint64_t vaddr);
 /* All bytes of [@new, @new + @len) must have the call site of @old. */
 int vf_compare_sites(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t len);
-/* All bytes of the row at @new must have the rules of that at @old. *@len, unless NULL: bytes that both rows cover. */
-int vf_compare_row(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t *len);
 /*
  * Offset k of the copy is offset k of the original, up to the branch at the end. Rows and call
  * sites cover ranges, so one comparison suffices for each range in which nothing changes.

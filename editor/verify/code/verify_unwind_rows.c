@@ -12,6 +12,31 @@
 #include "editor/verify/stubs/verify_versions.h"
 #include "editor/verify/code/verify_unwind_private.h"
 
+/* Copies of a function lie in two or three places, so an honest output needs a tenth of this. */
+#define VF_WORK_PER_BYTE 128
+/* What an FDE costs besides, and a call site, in bytes. */
+#define VF_FDE_WORK  16
+#define VF_SITE_WORK 4
+
+static int spend(const struct vf *vf, uint64_t work)
+{
+	work = __atomic_add_fetch(&vf->marks->unwind_work, work, __ATOMIC_RELAXED);
+	return work <= VF_WORK_PER_BYTE * vf->old.eh.size + vf->o->size
+		       ? 0
+		       : vf_refuse(vf, 0,
+				   "checking the unwind rows of the copies would take too long");
+}
+
+int vf_spend_rows(const struct vf *vf, const struct vf_fde *fde)
+{
+	return spend(vf, VF_FDE_WORK + fde->insns_len);
+}
+
+int vf_spend_sites(const struct vf *vf, const struct vf_lsda *lsda)
+{
+	return spend(vf, VF_SITE_WORK * (uint64_t)lsda->nr);
+}
+
 uint64_t vf_end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 {
 	if (!row)
@@ -19,7 +44,8 @@ uint64_t vf_end_of_row(const struct vf_rows *rows, const struct vf_row *row)
 	return row == &rows->row[rows->nr - 1] ? UINT64_MAX : row[1].loc;
 }
 
-int vf_compare_row(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t *len)
+/* All bytes of the row at @new must have the rules of that at @old. *@len, unless NULL: bytes that both rows cover. */
+static int compare_row(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t *len)
 {
 	const struct vf_row *a = vf_rows_at(&x->old_rows, old);
 	const struct vf_row *b = vf_rows_at(&x->new_rows, new);
@@ -86,7 +112,7 @@ int vf_compare_same(struct vf_unwinding *x, uint64_t old, uint64_t new, uint64_t
 	int ret;
 
 	for (k = 0; k < len; k += same) {
-		ret = vf_compare_row(x, old + k, new + k, &same);
+		ret = compare_row(x, old + k, new + k, &same);
 		if (ret)
 			return ret;
 		if (same > len - k)
@@ -128,7 +154,7 @@ int vf_compare_branches(struct vf_unwinding *x, const struct mp_map_piece *p, ui
 			return vf_refuse(x->vf, at, "undecodable");
 		if (old >= x->old->start + x->old->size)
 			old = x->old->start + x->old->size - 1;
-		ret = vf_compare_row(x, old, at, NULL);
+		ret = compare_row(x, old, at, NULL);
 		if (!ret && vf_row_end(&x->new_rows, at) < at + insn.len)
 			ret = vf_refuse(x->vf, at, "unwind row changes inside a branch");
 		if (!ret && (x->old_lsda.present || x->new_lsda.present) &&
@@ -179,7 +205,7 @@ int vf_compare_padding(struct vf_unwinding *x, const struct mp_map_piece *p, uin
 	if (old >= x->old->start + x->old->size)
 		old = x->old->start + x->old->size - 1;
 	for (; at < end; at++) {
-		int ret = vf_compare_row(x, old, at, NULL);
+		int ret = compare_row(x, old, at, NULL);
 
 		if (ret)
 			return ret;
@@ -192,6 +218,6 @@ int vf_compare_range(struct vf_unwinding *x, uint64_t old, uint64_t at, uint64_t
 	int ret = 0;
 
 	for (; !ret && at < end; at = vf_row_end(&x->new_rows, at))
-		ret = vf_compare_row(x, old, at, NULL);
+		ret = compare_row(x, old, at, NULL);
 	return ret;
 }

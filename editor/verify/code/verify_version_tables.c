@@ -22,6 +22,8 @@
 #include "editor/verify/stubs/verify_unproved.h"
 #include "editor/verify/stubs/verify_versions.h"
 #include "editor/verify/code/verify_version_tables_private.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 bool vf_is_version_table_section(const struct vf *vf, const struct mp_section *sec)
 {
@@ -48,24 +50,10 @@ struct use {
 };
 
 struct uses {
-	struct use *list;
+	struct use *list; /* ascending by function */
 	size_t nr, cap;
+	uint64_t *copies; /* the tables that they name, ascending */
 };
-
-static int add_use(struct uses *uses, struct use use)
-{
-	if (uses->nr == uses->cap) {
-		size_t cap = uses->cap ? 2 * uses->cap : 64;
-		struct use *grown = realloc(uses->list, cap * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		uses->list = grown;
-		uses->cap = cap;
-	}
-	uses->list[uses->nr++] = use;
-	return 0;
-}
 
 /* The address that the operand of @insn, copied to @now, names in original and output. */
 static bool read_operand(const struct vf *vf, const struct vf_insn *insn, uint64_t now,
@@ -104,7 +92,7 @@ static int collect_from(const struct vf *vf, const struct mp_map_piece *p, uint3
 		wanted = vf_is_in_version_tables(vf, use.now);
 		for (uint32_t t = 0; tables && !wanted && t < tables->nr_tables; t++)
 			wanted = tables->table[t].start == use.table;
-		if (wanted && add_use(uses, use))
+		if (wanted && mp_push(uses->list, uses->nr, uses->cap, use))
 			return -ENOMEM;
 	}
 	return 0;
@@ -124,6 +112,13 @@ static int collect(const struct vf *vf, uint32_t function, const struct vf_versi
 	return ret;
 }
 
+static int by_vaddr(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
 /* Collects the uses of all functions that name copied tables. */
 static int collect_all(const struct vf *vf, struct uses *uses)
 {
@@ -131,7 +126,19 @@ static int collect_all(const struct vf *vf, struct uses *uses)
 
 	for (uint32_t f = 0; !ret && f < vf->stubs.audited->nr_funcs; f++)
 		ret = collect(vf, f, NULL, uses);
+	uses->copies = calloc(uses->nr + 1, sizeof(*uses->copies));
+	if (!uses->copies)
+		return -ENOMEM;
+	for (size_t i = 0; i < uses->nr; i++)
+		uses->copies[i] = uses->list[i].now;
+	qsort(uses->copies, uses->nr, sizeof(*uses->copies), by_vaddr);
 	return ret;
+}
+
+/* The first use of @function, or of one behind it. */
+static size_t first_use(const struct uses *uses, uint32_t function)
+{
+	return mp_search(i, 0, uses->nr, uses->list[i].function < function);
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -139,10 +146,11 @@ static int collect_all(const struct vf *vf, struct uses *uses)
 /* The tables that operands of @function name in other places than the original's. */
 static bool find_tables(const struct vf *vf, const struct uses *uses, struct vf_version_tables *out)
 {
-	for (size_t i = 0; i < uses->nr; i++) {
+	for (size_t i = first_use(uses, out->function);
+	     i < uses->nr && uses->list[i].function == out->function; i++) {
 		const struct use *use = &uses->list[i];
 		struct vf_version_table *t = &out->table[out->nr_tables];
-		bool known = use->function != out->function;
+		bool known = false;
 
 		for (uint32_t k = 0; !known && k < out->nr_tables; k++)
 			known = out->table[k].start == use->table;
@@ -239,11 +247,9 @@ static bool leads_right(const struct vf *vf, uint32_t function, uint8_t version,
 static uint64_t end_of_copy(const struct vf *vf, const struct uses *all, uint64_t start)
 {
 	uint64_t end = vf->stubs.version_tables->vaddr + vf->stubs.version_tables->size;
+	size_t next = mp_search(i, 0, all->nr, all->copies[i] <= start);
 
-	for (size_t i = 0; i < all->nr; i++)
-		if (all->list[i].now > start && all->list[i].now < end)
-			end = all->list[i].now;
-	return end;
+	return next < all->nr && all->copies[next] < end ? all->copies[next] : end;
 }
 
 /*
@@ -302,12 +308,13 @@ static bool has_switch(const struct vf *vf, uint32_t function)
 /* No operand of a function without a switch may name a copied table: none of its tables is proved. */
 static int check_names_none(const struct vf *vf, uint32_t function, const struct uses *all)
 {
-	for (size_t i = 0; i < all->nr; i++)
-		if (all->list[i].function == function)
-			return vf_refuse(vf, all->list[i].insn,
-					 "the copy of an operand names a version's table, but its "
-					 "function has no switch");
-	return 0;
+	size_t i = first_use(all, function);
+
+	return i < all->nr && all->list[i].function == function
+		       ? vf_refuse(vf, all->list[i].insn,
+				   "the copy of an operand names a version's table, but its "
+				   "function has no switch")
+		       : 0;
 }
 
 /* Return: 1: proved; 0: not proved; negative: wrong. */
@@ -377,5 +384,6 @@ int vf_check_version_tables(const struct vf *vf)
 		ret = check_covered(vf);
 	free(tables);
 	free(all.list);
+	free(all.copies);
 	return ret;
 }

@@ -78,13 +78,13 @@ static bool begins_like(struct vd_added *x)
 
 static int open_pair(struct vd_added *x, uint64_t off)
 {
-	int ret = vd_unit_open(&x->vd->n, off, &x->n);
+	int ret = vd_unit_open(x->vd, &x->vd->n, off, &x->n);
 
 	if (!ret && begins_like(x)) {
-		ret = vd_unit_open(&x->vd->o, off, &x->o);
+		ret = vd_unit_open(x->vd, &x->vd->o, off, &x->o);
 		if (!ret && vd_unit_read_bases(&x->o) && vd_unit_read_bases(&x->n) &&
 		    vd_unit_read_bases(&x->unit) && x->unit.line_off >= x->vd->o.line.size &&
-		    vd_line_is_program(&x->vd->n.line, x->unit.line_off)) {
+		    vd_line_is_program(x->vd, &x->vd->n, x->unit.line_off)) {
 			x->n.base = x->unit.base = x->o.base;
 			return ret;
 		}
@@ -320,7 +320,7 @@ static int check_unit(struct vd_added *x)
 int vd_check_added(struct vd *vd, uint64_t off, uint64_t *next)
 {
 	struct vd_added x = {.vd = vd};
-	int ret = vd_unit_open(&vd->n, off, &x.unit);
+	int ret = vd_unit_open(vd, &vd->n, off, &x.unit);
 
 	if (ret == -EBADMSG ||
 	    (!ret && (x.unit.type != DW_UT_compile || x.unit.abbrev_off < vd->o.abbrev.size)))

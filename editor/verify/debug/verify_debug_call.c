@@ -178,7 +178,7 @@ static int read_unit(struct vd *vd, uint64_t off)
 	struct vd_unit u;
 	struct vf_cursor c;
 	struct vd_entry own;
-	int ret = vd_unit_open(&vd->o, off, &u);
+	int ret = vd_unit_open(vd, &vd->o, off, &u);
 
 	if (!ret && vd_unit_read_bases(&u) && u.line_off != UINT64_MAX) {
 		c = vd_unit_at(&u, u.first);
@@ -281,7 +281,7 @@ static bool is_code_of(const struct vd *vd, const struct vd_call *call,
 		const struct vf_range *r = &vd->now.list[i];
 
 		if (!is_within(call, r->start, r->end) ||
-		    !vd_ranges_hold(&was, mp_map_original(vd->code->map, r->start)))
+		    !vd_ranges_hold(vd, &was, mp_map_original(vd->code->map, r->start)))
 			return false;
 	}
 	return vd->now.nr;
@@ -362,7 +362,9 @@ static bool find_code(const struct vd *vd, const struct vd_call *call, struct vf
 	const struct vf *vf = vd->code;
 
 	for (uint32_t i = vf_first_piece(vf, call->low);
-	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == call->low; i++)
+	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == call->low &&
+	     vd_spend(vd->work, 1);
+	     i++)
 		if (vf_inlined_code_at(vf, i, code) &&
 		    (code->end == call->high || is_jump(vf, call->high, code->end)))
 			return true;
@@ -432,7 +434,7 @@ int vd_read_call(struct vd_added *x, const struct vd_entry *e)
 	if (vd->described[code.piece])
 		return vd_refuse(vd, e->off, "a replaced call has two entries");
 	vd->described[code.piece] = 1;
-	if (!vd_ranges_hold(&x->function, code.call))
+	if (!vd_ranges_hold(vd, &x->function, code.call))
 		return vd_refuse(vd, e->off, "a replaced call is in another function");
 	k = first_callee(vd, code.callee);
 	if (k == vd->nr_callees || vd->callees[k].vaddr != code.callee)
@@ -459,7 +461,7 @@ static bool leads_to(const struct vd_added *x, const struct vd_call *call)
 
 	if (k == x->vd->nr_callees || callee->vaddr != call->callee)
 		return false;
-	for (uint32_t i = 0; i < x->nr_origins; i++) {
+	for (uint32_t i = 0; i < x->nr_origins && vd_spend(x->vd->work, 1); i++) {
 		const struct vd_origin *o = &x->origins[i];
 
 		if (o->off != call->origin)
@@ -471,7 +473,7 @@ static bool leads_to(const struct vd_added *x, const struct vd_call *call)
 	}
 	if (!callee->abstract)
 		return false;
-	for (uint32_t i = 0; i < x->nr_copied; i++)
+	for (uint32_t i = 0; i < x->nr_copied && vd_spend(x->vd->work, 1); i++)
 		if (x->copied[i].now == call->origin)
 			return x->copied[i].old == callee->abstract;
 	return callee->abstract == call->origin;
@@ -495,7 +497,7 @@ int vd_check_calls(struct vd_added *x)
 	if (x->nr_calls)
 		qsort(x->calls, x->nr_calls, sizeof(*x->calls), by_call);
 	if (x->o.line_off != UINT64_MAX)
-		ret = vd_line_compare(&x->vd->o.line, x->o.line_off, x->calls, x->nr_calls);
+		ret = vd_line_compare(x->vd, x->o.line_off, x->calls, x->nr_calls);
 	if (ret)
 		return ret == -ENOMEM ? ret
 				      : vd_refuse(x->vd, x->o.off,

@@ -129,9 +129,10 @@ bool vd_any_changing(const struct vd *vd, uint64_t start, uint64_t end, uint64_t
 		return false;
 	i = vf_first_piece(vd->code, start);
 	/* The piece before may extend to @start, and so may those before empty ones. */
-	while (i && map->pieces[i - 1].new_vaddr + map->pieces[i - 1].new_size > start)
+	while (i && map->pieces[i - 1].new_vaddr + map->pieces[i - 1].new_size > start &&
+	       vd_spend(vd->work, 1))
 		i--;
-	for (; i < map->nr_pieces && map->pieces[i].new_vaddr < end; i++)
+	for (; i < map->nr_pieces && map->pieces[i].new_vaddr < end && vd_spend(vd->work, 1); i++)
 		if (vd->changing[i].registers & registers && vd->changing[i].end > start &&
 		    vd->changing[i].end > map->pieces[i].new_vaddr)
 			return true;

@@ -146,18 +146,20 @@ static int by_end(const void *key, const void *range)
 }
 
 /* Do the ranges, which are joined, have all copies of the code in @range? */
-static bool has_copies(const struct vf *code, const struct vd_ranges *ranges,
+static bool has_copies(const struct vd *vd, const struct vd_ranges *ranges,
 		       const struct vf_range *range)
 {
+	const struct vf *code = vd->code;
 	const struct mp_map_piece *pieces = code->map->pieces;
 
 	for (uint32_t i = mp_search(k, 0, code->index.nr_by_old,
 				    pieces[code->index.by_old[k]].old_vaddr < range->start);
 	     i < code->index.nr_by_old && pieces[code->index.by_old[i]].old_vaddr < range->end; i++)
 		for (uint32_t p = code->index.by_old[i]; p != VF_NONE; p = code->index.next_copy[p])
-			if (pieces[p].new_size &&
-			    !bsearch(&pieces[p].new_vaddr, ranges->list, ranges->nr,
-				     sizeof(*ranges->list), by_end))
+			if (!vd_spend(vd->work, 1) ||
+			    (pieces[p].new_size &&
+			     !bsearch(&pieces[p].new_vaddr, ranges->list, ranges->nr,
+				      sizeof(*ranges->list), by_end)))
 				return false;
 	return true;
 }
@@ -180,12 +182,12 @@ static int check_code(struct vd_added *x, const struct vd_entry *e)
 	if (ret == -ENOMEM)
 		return ret;
 	for (uint32_t i = 0; i < vd->now.nr && good; i++)
-		good = vd_ranges_hold(&vd->was, vd_original(vd, vd->now.list[i].start));
+		good = vd_ranges_hold(vd, &vd->was, vd_original(vd, vd->now.list[i].start));
 	vd_ranges_join(&vd->now);
 	for (uint32_t i = 0; i < vd->was.nr && good; i++)
-		good = has_copies(vd->code, &vd->now, &vd->was.list[i]) &&
-		       vd_ranges_hold(&vd->now, vd->was.list[i].start) &&
-		       vd_ranges_hold(&vd->now, vd->was.list[i].end - 1);
+		good = has_copies(vd, &vd->now, &vd->was.list[i]) &&
+		       vd_ranges_hold(vd, &vd->now, vd->was.list[i].start) &&
+		       vd_ranges_hold(vd, &vd->now, vd->was.list[i].end - 1);
 	return good ? 0 : vd_refuse(vd, e->off, "a copied entry describes other code");
 }
 

@@ -170,9 +170,9 @@ static int note_lost(struct unit_pair *x, const struct vd_entry *a, const struct
 	return 0;
 }
 
-static bool has_range(const struct vd_ranges *ranges, const struct vf_range *r)
+static bool has_range(const struct vd *vd, const struct vd_ranges *ranges, const struct vf_range *r)
 {
-	for (uint32_t i = 0; i < ranges->nr; i++)
+	for (uint32_t i = 0; i < ranges->nr && vd_spend(vd->work, 1); i++)
 		if (ranges->list[i].start == r->start && ranges->list[i].end == r->end)
 			return true;
 	return false;
@@ -193,7 +193,7 @@ static int check_kept(struct unit_pair *x, const struct vd_entry *a, const struc
 		const struct vf_range *r = &vd->now.list[i];
 
 		if (vd_any_changing(vd, r->start, r->end, VD_KEPT_REGISTERS) &&
-		    !has_range(&vd->was, r))
+		    !has_range(vd, &vd->was, r))
 			return vd_refuse(vd, a->off,
 					 "an old entry describes code in place of a call that "
 					 "changes registers which calls keep");
@@ -266,10 +266,10 @@ static int check_pair(struct unit_pair *x)
 static int check_unit(struct vd *vd, uint64_t off)
 {
 	struct unit_pair x = {.vd = vd};
-	int ret = vd_unit_open(&vd->o, off, &x.o);
+	int ret = vd_unit_open(vd, &vd->o, off, &x.o);
 
 	if (!ret)
-		ret = vd_unit_open(&vd->n, off, &x.n);
+		ret = vd_unit_open(vd, &vd->n, off, &x.n);
 	if (!ret)
 		ret = check_pair(&x);
 	else if (ret == -EBADMSG)
@@ -316,10 +316,13 @@ static int check_new(struct vd *vd)
 
 static int check_info(struct vd *vd)
 {
+	struct vd_work work = vd_work_for(0);
 	int ret = vd_file_open(vd->vf->o, &vd->o);
 
+	vd->work = &work;
 	if (!ret)
 		ret = vd_file_open(vd->vf->n, &vd->n);
+	work = vd_work_for(vd->o.size + vd->n.size);
 	if (ret == -EPERM)
 		return vd_refuse(vd, 0, "a section of debug information cannot be read");
 	if (!ret && vd->o.info.size > vd->n.info.size)
@@ -328,7 +331,10 @@ static int check_info(struct vd *vd)
 		ret = vd_find_changing(vd);
 	if (!ret)
 		ret = check_old(vd);
-	return ret ? ret : check_new(vd);
+	if (!ret)
+		ret = check_new(vd);
+	/* What cannot be read may stay so only if that is not for want of time. */
+	return ret || work.left ? ret : vd_refuse(vd, 0, VD_TOO_LONG);
 }
 
 /* The bytes of .debug_info as they are in the file; NULL: there are none. */

@@ -29,8 +29,8 @@ static void let_go(struct program *p, uint64_t end)
 
 	if (!p->has_last)
 		return;
-	for (uint32_t i = first_call(p, r->address); i < p->nr_calls && p->calls[i].call < end;
-	     i++) {
+	for (uint32_t i = first_call(p, r->address);
+	     i < p->nr_calls && p->calls[i].call < end && vd_spend(p->line.work, 1); i++) {
 		struct vd_call *call = &p->calls[i];
 
 		call->seen = true;
@@ -39,26 +39,27 @@ static void let_go(struct program *p, uint64_t end)
 	}
 }
 
-static bool read_header(const struct vd_section *line, uint64_t off, struct vd_line *l)
+static bool read_header(const struct vd *vd, const struct vd_file *file, uint64_t off,
+			struct vd_line *l)
 {
-	return vd_line_open(vd_section_at(line, off), l) && l->opcode_base >= 10;
+	return vd_line_open(vd_section_at(&file->line, off), vd->work, l) && l->opcode_base >= 10;
 }
 
-bool vd_line_is_program(const struct vd_section *line, uint64_t off)
+bool vd_line_is_program(const struct vd *vd, const struct vd_file *file, uint64_t off)
 {
 	struct vd_line l;
 
-	return read_header(line, off, &l);
+	return read_header(vd, file, off, &l);
 }
 
-int vd_line_compare(const struct vd_section *line, uint64_t off, struct vd_call *calls, uint32_t nr)
+int vd_line_compare(const struct vd *vd, uint64_t off, struct vd_call *calls, uint32_t nr)
 {
 	struct program p = {.calls = calls, .nr_calls = nr};
 	struct vd_line *l = &p.line;
 
 	if (!nr)
 		return 0;
-	if (!read_header(line, off, l))
+	if (!read_header(vd, &vd->o, off, l))
 		return -EBADMSG;
 	while (l->c.p < l->c.end && !l->c.bad) {
 		enum vd_line_event event = vd_line_step(l);

@@ -21,7 +21,6 @@ struct vd_section {
 	const uint8_t *data; /* uncompressed */
 	uint64_t size;
 	uint8_t *inflated; /* owned; NULL: @data is in the file */
-	uint64_t nr_read;  /* of .debug_abbrev: abbreviations and attributes, by all units */
 };
 
 /* The sections of one file. */
@@ -33,6 +32,7 @@ struct vd_file {
 			struct vd_section str_offsets;
 		};
 	};
+	uint64_t size; /* of all sections */
 };
 
 struct vd_ranges {
@@ -89,6 +89,7 @@ struct vd {
 	const struct vf *vf;   /* the files with the sections */
 	const struct vf *code; /* those with the code: others if the sections are in debug files */
 	struct vd_file o, n;
+	struct vd_work *work;	   /* for both files */
 	uint64_t next_unit;	   /* of the original: units before it have no added unit to come */
 	uint64_t nr_lost;	   /* functions of the original's units that have no code now */
 	uint64_t nr_moved;	   /* those that an added unit has */
@@ -110,7 +111,8 @@ void vd_file_close(struct vd_file *file);
 struct vf_cursor vd_section_at(const struct vd_section *s, uint64_t off);
 
 /* Read the header at @off, and the abbreviations. Return: 0, -ENOMEM, -EBADMSG. Ownership: vd_unit_close(). */
-int vd_unit_open(struct vd_file *file, uint64_t off, struct vd_unit *out);
+int vd_unit_open(const struct vd *vd, const struct vd_file *file, uint64_t off,
+		 struct vd_unit *out);
 void vd_unit_close(struct vd_unit *unit);
 
 /* Is the value an offset in another section? */
@@ -126,17 +128,16 @@ uint64_t vd_original(const struct vd *vd, uint64_t now);
 /* Refuse the entry or unit at @off. Return: -EBADMSG. */
 static inline int vd_refuse(const struct vd *vd, uint64_t off, const char *why)
 {
-	return vf_refuse(vd->vf, 0, ".debug_info+%#llx: %s", (unsigned long long)off, why);
+	return vf_refuse(vd->vf, 0, ".debug_info+%#llx: %s", (unsigned long long)off,
+			 vd->work->left ? why : VD_TOO_LONG);
 }
 
 /* ---- verify_debug_ranges.c ---- */
 /* Read the own entry's bases. Return: false: they cannot be read. */
 bool vd_unit_read_bases(struct vd_unit *unit);
-/* The address that the value is, or whose number it is. Return: false: it is none. */
-bool vd_address(const struct vd_unit *unit, const struct vd_value *v, uint64_t *address);
 /* The ranges of an entry, without empty ones. Return: 0, -ENOMEM, -EBADMSG. */
 int vd_entry_ranges(const struct vd_unit *unit, const struct vd_entry *e, struct vd_ranges *out);
-bool vd_ranges_hold(const struct vd_ranges *ranges, uint64_t vaddr);
+bool vd_ranges_hold(const struct vd *vd, const struct vd_ranges *ranges, uint64_t vaddr);
 /* Appends a range, unless it is empty. Return: false: out of memory. */
 bool vd_ranges_add(struct vd_ranges *ranges, uint64_t start, uint64_t end);
 /* Sorts the ranges, and joins those that touch. */
@@ -151,10 +152,9 @@ bool vd_list_find(const struct vd_unit *unit, const struct vd_value *v, bool loc
 struct vd_list vd_list_open(const struct vd_unit *unit, bool locations, uint64_t off);
 
 /* ---- verify_debug_line.c ---- */
-bool vd_line_is_program(const struct vd_section *line, uint64_t off);
-/* Compare @calls, ascending, with the rows of the program at @off. Return: 0, -ENOMEM, -EBADMSG. */
-int vd_line_compare(const struct vd_section *line, uint64_t off, struct vd_call *calls,
-		    uint32_t nr);
+bool vd_line_is_program(const struct vd *vd, const struct vd_file *file, uint64_t off);
+/* Compare @calls, ascending, with the rows of the original's program at @off. Return: 0, -ENOMEM, -EBADMSG. */
+int vd_line_compare(const struct vd *vd, uint64_t off, struct vd_call *calls, uint32_t nr);
 
 /* ---- verify_debug_added.c ---- */
 /* Check the unit of the output at @off, which the original lacks. *@next: the offset behind it. */

@@ -21,7 +21,8 @@ static bool indexed_address(const void *unit, uint64_t index, struct vd_addr *ou
 	return !c.bad;
 }
 
-bool vd_address(const struct vd_unit *u, const struct vd_value *v, uint64_t *address)
+/* The address that the value is, or whose number it is. Return: false: it is none. */
+static bool address_of(const struct vd_unit *u, const struct vd_value *v, uint64_t *address)
 {
 	struct vd_addr addr = {0, v->p ? vd_value_index(v) : 0};
 
@@ -52,7 +53,7 @@ bool vd_unit_read_bases(struct vd_unit *u)
 	v = vd_entry_find(u, &own, DW_AT_stmt_list);
 	u->line_off = vd_value_is_offset(u, &v) ? vd_value_fixed(&v) : UINT64_MAX;
 	low = vd_entry_find(u, &own, DW_AT_low_pc);
-	return !low.p || vd_address(u, &low, &u->base);
+	return !low.p || address_of(u, &low, &u->base);
 }
 
 bool vd_ranges_add(struct vd_ranges *out, uint64_t start, uint64_t end)
@@ -98,7 +99,8 @@ bool vd_list_find(const struct vd_unit *u, const struct vd_value *v, bool locati
 
 struct vd_list vd_list_open(const struct vd_unit *u, bool locations, uint64_t off)
 {
-	return (struct vd_list){.c = vd_section_at(vd_list_section(u->file, u, locations), off),
+	return (struct vd_list){.work = u->work,
+				.c = vd_section_at(vd_list_section(u->file, u, locations), off),
 				.from = {.indexed = indexed_address, .ctx = u},
 				.version = u->version,
 				.locations = locations,
@@ -124,11 +126,11 @@ static bool read_one(const struct vd_unit *u, const struct vd_value *low,
 {
 	uint64_t start, end;
 
-	if (!vd_address(u, low, &start))
+	if (!address_of(u, low, &start))
 		return false;
 	if (!vd_form_is_address(high->form))
 		end = start + vd_value_index(high);
-	else if (!vd_address(u, high, &end))
+	else if (!address_of(u, high, &end))
 		return false;
 	return vd_ranges_add(out, start, end);
 }
@@ -150,9 +152,9 @@ int vd_entry_ranges(const struct vd_unit *u, const struct vd_entry *e, struct vd
 	return good ? 0 : -EBADMSG;
 }
 
-bool vd_ranges_hold(const struct vd_ranges *ranges, uint64_t vaddr)
+bool vd_ranges_hold(const struct vd *vd, const struct vd_ranges *ranges, uint64_t vaddr)
 {
-	for (uint32_t i = 0; i < ranges->nr; i++)
+	for (uint32_t i = 0; i < ranges->nr && vd_spend(vd->work, 1); i++)
 		if (vaddr >= ranges->list[i].start && vaddr < ranges->list[i].end)
 			return true;
 	return false;

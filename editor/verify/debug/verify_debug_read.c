@@ -8,8 +8,6 @@
 
 /* zlib cannot inflate to more than this many times the size. */
 #define INFLATION_MAX 1032
-/* Abbreviations and attributes that are read at most, for each byte of theirs and of entries. */
-#define TABLES_MAX 64
 
 /* ---- sections ------------------------------------------------------------------------------ */
 
@@ -57,14 +55,16 @@ static const char *const names[] = {".debug_info",     ".debug_abbrev",	  ".debu
 				    ".debug_loclists", ".debug_addr",	  ".debug_str_offsets"};
 
 #define NR_SECTIONS (sizeof(names) / sizeof(names[0]))
-_Static_assert(sizeof(struct vd_file) == NR_SECTIONS * sizeof(struct vd_section), "names");
+_Static_assert(offsetof(struct vd_file, size) == NR_SECTIONS * sizeof(struct vd_section), "names");
 
 int vd_file_open(const struct mp_elf *elf, struct vd_file *f)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < NR_SECTIONS && !ret; i++)
+	for (size_t i = 0; i < NR_SECTIONS && !ret; i++) {
 		ret = open_section(elf, names[i], &f->all[i]);
+		f->size += f->all[i].size;
+	}
 	return ret;
 }
 
@@ -121,20 +121,13 @@ struct vd_name vd_value_name(const struct vd_unit *u, const struct vd_value *v)
 
 /* ---- units --------------------------------------------------------------------------------- */
 
-int vd_unit_open(struct vd_file *file, uint64_t off, struct vd_unit *out)
+int vd_unit_open(const struct vd *vd, const struct vd_file *file, uint64_t off, struct vd_unit *out)
 {
-	int ret;
-
-	*out = (struct vd_unit){.file = file};
+	*out = (struct vd_unit){.work = vd->work, .file = file};
 	if (!vd_unit_header(file->info.data, file->info.size, off, DW_UT_compile, out))
 		return -EBADMSG;
-	ret = vd_abbrevs_read(vd_section_at(&file->abbrev, out->abbrev_off), out->version,
-			      &out->abbrevs);
-	/* Compilers let many units share one table; it is read again for each. */
-	file->abbrev.nr_read += out->abbrevs.nr + out->abbrevs.nr_attrs;
-	if (!ret && file->abbrev.nr_read > TABLES_MAX * (file->abbrev.size + file->info.size))
-		ret = -EBADMSG;
-	return ret;
+	return vd_abbrevs_read(vd_section_at(&file->abbrev, out->abbrev_off), out->version,
+			       vd->work, &out->abbrevs);
 }
 
 void vd_unit_close(struct vd_unit *u)
@@ -163,7 +156,8 @@ uint64_t vd_original(const struct vd *vd, uint64_t now)
 	if (vf_inlined_code(vf, now, &code))
 		return code.call;
 	for (uint32_t i = vf_first_piece(vf, now);
-	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now; i++)
+	     i < vf->map->nr_pieces && vf->map->pieces[i].new_vaddr == now && vd_spend(vd->work, 1);
+	     i++)
 		if (vf_lies_apart(vf, &vf->map->pieces[i]) &&
 		    vf_inlined_code_at(vf, vf->index.inlined[i].behind, &code))
 			return code.call;

@@ -92,9 +92,6 @@ uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc)
 
 /* ---- forms --------------------------------------------------------------------------------- */
 
-/* Values without bytes cost an entry nothing: the time to read it must stay in proportion to its size. */
-#define ATTRS_MAX 256
-
 #define BYTES(n) ((n) + 2)
 #define VARIES	 1
 
@@ -194,7 +191,7 @@ static bool may_change(unsigned int name)
 }
 
 static int read_attrs(struct vd_abbrevs *t, struct vd_abbrev *a, struct vf_cursor *c,
-		      unsigned int version)
+		      unsigned int version, struct vd_work *work)
 {
 	a->first_attr = t->nr_attrs;
 	a->plain = true;
@@ -203,12 +200,10 @@ static int read_attrs(struct vd_abbrevs *t, struct vd_abbrev *a, struct vf_curso
 		int64_t value = 0;
 		int size;
 
-		if (c->bad || name > UINT16_MAX || form > UINT16_MAX)
+		if (c->bad || name > UINT16_MAX || form > UINT16_MAX || !vd_spend(work, 1))
 			return -EBADMSG;
 		if (!name && !form)
 			break;
-		if (t->nr_attrs - a->first_attr == ATTRS_MAX)
-			return -EBADMSG;
 		if (form == DW_FORM_implicit_const)
 			value = vf_cursor_sleb(c);
 		if (mp_grow(t->attrs, t->cap_attrs, t->nr_attrs + 1))
@@ -229,7 +224,8 @@ static int by_code(const void *a, const void *b)
 	return x->code < y->code ? -1 : x->code > y->code;
 }
 
-int vd_abbrevs_read(struct vf_cursor c, unsigned int version, struct vd_abbrevs *t)
+int vd_abbrevs_read(struct vf_cursor c, unsigned int version, struct vd_work *work,
+		    struct vd_abbrevs *t)
 {
 	t->nr = t->nr_attrs = 0;
 	for (;;) {
@@ -246,7 +242,7 @@ int vd_abbrevs_read(struct vf_cursor c, unsigned int version, struct vd_abbrevs 
 		if (tag > UINT16_MAX)
 			return -EBADMSG;
 		a.tag = (uint16_t)tag;
-		ret = read_attrs(t, &a, &c, version);
+		ret = read_attrs(t, &a, &c, version, work);
 		if (ret)
 			return ret;
 		if (mp_grow(t->list, t->cap, t->nr + 1))
@@ -327,9 +323,9 @@ bool vd_entry_read(const struct vd_unit *u, struct vf_cursor *c, struct vd_entry
 	*e = (struct vd_entry){.off = (uint64_t)(c->p - u->data)};
 	code = vf_cursor_uleb(c);
 	e->values = e->end = c->p;
-	if (c->bad || !code)
-		return !c->bad;
-	e->abbrev = find_abbrev(&u->abbrevs, code);
+	if (!code)
+		return vd_spend(u->work, 1) && !c->bad;
+	e->abbrev = c->bad ? NULL : find_abbrev(&u->abbrevs, code);
 	if (!e->abbrev)
 		return false;
 	if (e->abbrev->size >= 0)
@@ -338,7 +334,8 @@ bool vd_entry_read(const struct vd_unit *u, struct vf_cursor *c, struct vd_entry
 		for (uint32_t i = 0; i < e->abbrev->nr_attrs; i++)
 			vd_skip_form(c, vd_attr(u, e->abbrev, i)->form, u->version);
 	e->end = c->p;
-	return !c->bad;
+	return vd_spend(u->work, 1u + e->abbrev->nr_attrs + (uint64_t)(e->end - e->values)) &&
+	       !c->bad;
 }
 
 struct vd_values vd_values_of(const struct vd_unit *u, const struct vd_entry *e)
@@ -356,7 +353,7 @@ bool vd_values_next(struct vd_values *w)
 	w->attr = vd_attr(w->u, w->abbrev, w->next++);
 	vd_skip_form(&w->c, w->attr->form, w->u->version);
 	w->value = (struct vd_value){p, (uint64_t)(w->c.p - p), w->attr->form, w->attr->value};
-	return true;
+	return vd_spend(w->u->work, 1 + w->value.size);
 }
 
 struct vd_value vd_entry_find(const struct vd_unit *u, const struct vd_entry *e, unsigned int name)
@@ -372,21 +369,21 @@ struct vd_value vd_entry_find(const struct vd_unit *u, const struct vd_entry *e,
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-struct vf_cursor vd_value_cursor(const struct vd_value *v)
+static struct vf_cursor value_cursor(const struct vd_value *v)
 {
 	return vf_cursor_over(v->p, v->p ? v->p + v->size : NULL);
 }
 
 uint64_t vd_value_fixed(const struct vd_value *v)
 {
-	struct vf_cursor c = vd_value_cursor(v);
+	struct vf_cursor c = value_cursor(v);
 
 	return v->p && v->size <= 8 ? vf_cursor_fixed(&c, (unsigned int)v->size) : 0;
 }
 
 uint64_t vd_value_index(const struct vd_value *v)
 {
-	struct vf_cursor c = vd_value_cursor(v);
+	struct vf_cursor c = value_cursor(v);
 
 	switch (v->form) {
 	case DW_FORM_udata:
@@ -401,7 +398,7 @@ uint64_t vd_value_index(const struct vd_value *v)
 
 uint64_t vd_value_number(const struct vd_value *v)
 {
-	struct vf_cursor c = vd_value_cursor(v);
+	struct vf_cursor c = value_cursor(v);
 
 	switch (v->p ? v->form : 0) {
 	case DW_FORM_sdata: return (uint64_t)vf_cursor_sleb(&c);
@@ -417,7 +414,7 @@ uint64_t vd_value_number(const struct vd_value *v)
 
 struct vf_cursor vd_value_expression(const struct vd_value *v)
 {
-	struct vf_cursor c = vd_value_cursor(v);
+	struct vf_cursor c = value_cursor(v);
 
 	switch (v->form) {
 	case DW_FORM_block1: vf_cursor_skip(&c, 1); break;

@@ -77,6 +77,37 @@ unsigned int vf_pointer_size(uint8_t enc);
 /* Read a DW_EH_PE_ pointer that is not indirect. Return: 0 if the raw value is 0. */
 uint64_t vf_cursor_encoded(struct vf_cursor *c, uint8_t enc);
 
+/* ---- work ---------------------------------------------------------------------------------- */
+
+/*
+ * Many entries may name one list, many units one table of abbreviations or one line program, and scopes may be nested. All
+ * that is looked at is paid for: bytes, attributes, entries, rows, elements of lists, pieces of code. What can be spent
+ * is in proportion to the size of both files. When nothing is left, all reading fails, and the files are refused.
+ */
+struct vd_work {
+	uint64_t left;
+};
+
+/*
+ * For each byte of debug information, of both files. Files of compilers need less than a sixteenth of it. Both figures
+ * are 16 times those of the editor (debug.c) for the original alone: it writes nothing that is refused for this.
+ */
+#define VD_WORK_PER_BYTE 128
+#define VD_WORK_LEAST	 (UINT64_C(1) << 24)
+#define VD_TOO_LONG	 "debug information takes too long to compare"
+
+static inline struct vd_work vd_work_for(uint64_t bytes)
+{
+	return (struct vd_work){VD_WORK_PER_BYTE * bytes + VD_WORK_LEAST};
+}
+
+/* Return: is there anything left? */
+static inline bool vd_spend(struct vd_work *work, uint64_t amount)
+{
+	work->left -= amount < work->left ? amount : work->left;
+	return work->left;
+}
+
 /* ---- units --------------------------------------------------------------------------------- */
 
 /* An attribute in the vendors' range that outputs fill unused bytes with. */
@@ -109,6 +140,7 @@ struct vd_abbrevs {
 struct vd_file;
 
 struct vd_unit {
+	struct vd_work *work;
 	const uint8_t *data;	  /* the section */
 	uint64_t off, first, end; /* in the section; @first: of the first entry */
 	uint64_t abbrev_off;	  /* in .debug_abbrev */
@@ -151,7 +183,8 @@ bool vd_form_is_reference(unsigned int form);
 bool vd_form_is_expression(unsigned int form);
 
 /* Read a table for units of @version. Return: 0, -ENOMEM, -EBADMSG. Ownership: vd_abbrevs_fini(), after an error, too. */
-int vd_abbrevs_read(struct vf_cursor c, unsigned int version, struct vd_abbrevs *out);
+int vd_abbrevs_read(struct vf_cursor c, unsigned int version, struct vd_work *work,
+		    struct vd_abbrevs *out);
 void vd_abbrevs_fini(struct vd_abbrevs *abbrevs);
 static inline const struct vd_attr *vd_attr(const struct vd_unit *u, const struct vd_abbrev *a,
 					    uint32_t i)
@@ -165,7 +198,7 @@ static inline bool vd_same_attr(const struct vd_attr *a, const struct vd_attr *b
 
 /*
  * Read the header of the unit at @off of a section, which holds units of @type unless they say their type. The
- * abbreviations stay. Return: false: there is none.
+ * abbreviations stay, and out->work. Return: false: there is none.
  */
 bool vd_unit_header(const uint8_t *data, uint64_t size, uint64_t off, unsigned int type,
 		    struct vd_unit *out);
@@ -180,7 +213,6 @@ struct vd_values vd_values_of(const struct vd_unit *unit, const struct vd_entry 
 /* Go to the next value. Return: false: there is none. */
 bool vd_values_next(struct vd_values *values);
 
-struct vf_cursor vd_value_cursor(const struct vd_value *v);
 /* The value as a number of at most 8 bytes. */
 uint64_t vd_value_fixed(const struct vd_value *v);
 /* A number in any form; 0: the value is absent or no number. */
@@ -208,10 +240,10 @@ struct vd_addresses {
 };
 
 struct vd_list {
+	struct vd_work *work;
 	struct vf_cursor c;
 	struct vd_addresses from;
 	unsigned int version;
-	uint64_t nr_read; /* entries, those that are no range included */
 	bool locations, last;
 	struct vd_addr base;
 };
@@ -240,6 +272,7 @@ struct vd_row {
 };
 
 struct vd_line {
+	struct vd_work *work;
 	struct vf_cursor c;  /* at the next opcode; up to the program's end */
 	const uint8_t *code; /* the first opcode */
 	unsigned int version;
@@ -259,7 +292,7 @@ enum vd_line_event {
 };
 
 /* Read the header of the program at @c. Return: false: there is none. */
-bool vd_line_open(struct vf_cursor c, struct vd_line *out);
+bool vd_line_open(struct vf_cursor c, struct vd_work *work, struct vd_line *out);
 void vd_line_reset(struct vd_line *line);
 /* Execute one opcode; line->c.bad: it is damaged. */
 enum vd_line_event vd_line_step(struct vd_line *line);

@@ -4,11 +4,11 @@
 
 #include "editor/verify/dwarf/verify_dwarf.h"
 
-bool vd_line_open(struct vf_cursor c, struct vd_line *l)
+bool vd_line_open(struct vf_cursor c, struct vd_work *work, struct vd_line *l)
 {
 	uint64_t length = vf_cursor_fixed(&c, 4), header;
 
-	*l = (struct vd_line){.max_ops = 1};
+	*l = (struct vd_line){.work = work, .max_ops = 1};
 	if (c.bad || length >= 0xfffffff0 || length > (uint64_t)(c.end - c.p))
 		return false;
 	c.end = c.p + length;
@@ -96,6 +96,7 @@ enum vd_line_event vd_line_step(struct vd_line *l)
 {
 	uint8_t opcode = (uint8_t)vf_cursor_fixed(&l->c, 1), step;
 
+	l->c.bad |= !vd_spend(l->work, 1);
 	if (l->c.bad)
 		return VD_LINE_NOTHING;
 	if (!opcode)

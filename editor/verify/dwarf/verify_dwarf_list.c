@@ -94,7 +94,7 @@ bool vd_list_next(struct vd_list *l, struct vd_range *r)
 
 	while (!any && !l->last && !l->c.bad) {
 		*r = (struct vd_range){.anywhere = false};
-		l->nr_read++;
+		l->c.bad |= !vd_spend(l->work, 1);
 		any = five ? next_entry(l, r) : next_pair(l, r);
 	}
 	if (!any || !l->locations)
@@ -103,5 +103,6 @@ bool vd_list_next(struct vd_list *l, struct vd_range *r)
 	r->expr = vf_cursor_over(l->c.p, l->c.p);
 	if (vf_cursor_skip(&l->c, size))
 		r->expr.end = l->c.p;
+	l->c.bad |= !vd_spend(l->work, size);
 	return !l->c.bad;
 }

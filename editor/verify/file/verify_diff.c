@@ -22,6 +22,7 @@
 #include "editor/verify/file/verify_phdr_extend.h"
 #include "editor/verify/file/verify_symbols.h"
 #include "editor/verify/known/verify_answers.h"
+#include "editor/verify/known/verify_live.h"
 #include "editor/verify/read/verify_parallel.h"
 #include "editor/verify/read/verify_piece_index.h"
 
@@ -72,6 +73,8 @@ static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64
 		return vf_refuse(vf, vf_bits_next(&vf->old.target, at + 1, end),
 				 "a possible target inside the patch at %#llx",
 				 (unsigned long long)at);
+	if (vf->now.live && vf_returns_into(vf, fde, at, end))
+		return vf_refuse(vf, at, "a thread may return into the middle of a patch");
 	vf->result->report.nr_patches++;
 	*next = end;
 	return 0;
@@ -309,6 +312,9 @@ static int check_dynsym(const struct vf *vf, const struct mp_section *sec, uint6
 	    a.st_shndx >= vf->o->nr_sections || b.st_shndx >= vf->n->nr_sections)
 		return vf_refuse(vf, sec->vaddr + entry, "a dynamic symbol changed");
 	*next = sec->off + entry + sizeof(Elf64_Sym);
+	if (a.st_value != b.st_value && vf->now.live)
+		return vf_refuse(vf, sec->vaddr + entry,
+				 "for a running process, but a dynamic symbol moved");
 	if (a.st_value != b.st_value)
 		return check_moved_symbol(vf, sec->vaddr + entry, &a, &b);
 	was = &vf->o->sections[a.st_shndx];
@@ -336,6 +342,9 @@ static int check_byte(const struct vf *vf, uint64_t off, uint64_t *next)
 	}
 	if (sec->type == SHT_DYNSYM && sec->entsize == sizeof(Elf64_Sym))
 		return check_dynsym(vf, sec, off, next);
+	if (vf->now.live && (sec->type == SHT_RELA || sec->flags & SHF_WRITE))
+		return vf_refuse(vf, vaddr,
+				 "for a running process, but data of the process changed");
 	if (sec->type == SHT_RELA && sec->entsize == sizeof(Elf64_Rela)) {
 		uint64_t entry = (off - sec->off) / sizeof(Elf64_Rela) * sizeof(Elf64_Rela);
 

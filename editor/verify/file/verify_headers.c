@@ -13,6 +13,7 @@
 #include "editor/verify/file/verify_map_note.h"
 #include "editor/verify/file/verify_phdr_extend.h"
 #include "editor/verify/file/verify_slot.h"
+#include "editor/verify/known/verify_live.h"
 #include "editor/verify/stubs/verify_calls.h"
 #include "editor/verify/stubs/verify_count.h"
 #include "editor/verify/stubs/verify_paths.h"
@@ -89,8 +90,13 @@ static int check_segment(const struct vf *vf, const Elf64_Phdr *seg)
 		if (ph != seg && ph->p_type == PT_LOAD && ph->p_vaddr + ph->p_memsz > end)
 			end = ph->p_vaddr + ph->p_memsz;
 	}
-	/* In its place no bits are left to choose, and program break and mappings stay near. */
-	if (seg->p_vaddr != ((end + seg->p_align - 1) & ~(seg->p_align - 1)))
+	/*
+	 * In its place no bits are left to choose, and program break and mappings stay near. In a process that runs
+	 * already, only some other place may be free; counters are right before it there.
+	 */
+	if (vf->now.live && !vf->stubs.counters
+		    ? seg->p_vaddr < end
+		    : seg->p_vaddr != ((end + seg->p_align - 1) & ~(seg->p_align - 1)))
 		return vf_refuse(vf, seg->p_vaddr, "new segment is not right above all others");
 	for (uint32_t i = 0; i < vf->n->nr_phdrs; i++) {
 		const Elf64_Phdr *ph = &vf->n->phdrs[i];
@@ -261,10 +267,23 @@ static int find_text(struct vf *vf)
 	return 0;
 }
 
+/* The unwinder of a static program does not ask libc, where it can be led to the rows of copies. */
+static int check_live(const struct vf *vf)
+{
+	bool dynamic = vf_is_library(vf->o);
+
+	for (uint32_t i = 0; i < vf->o->nr_phdrs; i++)
+		dynamic |= vf->o->phdrs[i].p_type == PT_INTERP;
+	if (vf->now.live && (!dynamic || !vf->now.eh_frame))
+		return vf_refuse(vf, 0, "for a running process, but the program is static");
+	return 0;
+}
+
 int vf_read_headers(struct vf *vf)
 {
 	int ret;
 
+	vf_find_live(vf);
 	vf_find_counters(vf);
 	vf_find_paths(vf);
 	if (!vf->stubs.path_section)
@@ -278,6 +297,8 @@ int vf_read_headers(struct vf *vf)
 		ret = vf_refuse(vf, 0, "output is shorter than the original's contents");
 	if (!ret)
 		ret = check_phdrs(vf);
+	if (!ret)
+		ret = check_live(vf);
 	if (!ret)
 		ret = find_text(vf);
 	if (!ret && vf->o->id.build_id_len && vf->o->id.build_id_len == vf->n->id.build_id_len &&

@@ -17,6 +17,7 @@
 #include "editor/verify/file/verify_phdr_extend.h"
 #include "editor/verify/file/verify_rest.h"
 #include "editor/verify/known/verify_answers.h"
+#include "editor/verify/known/verify_live.h"
 #include "editor/verify/stubs/verify_audit.h"
 #include "editor/verify/stubs/verify_calls.h"
 #include "editor/verify/stubs/verify_count.h"
@@ -171,8 +172,8 @@ static bool is_added(const struct vf *vf, const struct mp_section *sec)
 			vf_own(vf, sec->off, sec->size, ME_OWNER_TABLE);
 		return true;
 	}
-	return vf_is_version_table_section(vf, sec) || vf_is_answers_section(vf, sec) ||
-	       is_new_link(vf, sec);
+	return vf_is_live_section(vf, sec) || vf_is_version_table_section(vf, sec) ||
+	       vf_is_answers_section(vf, sec) || is_new_link(vf, sec);
 }
 
 /* The output's new sections stand between those of the original. */

@@ -70,8 +70,7 @@ static bool asks_for_nothing(const struct mp_elf *elf, const Elf64_Phdr *note)
 	return true;
 }
 
-/* Is it a library: no PT_INTERP, and a complete dynamic section without DF_1_PIE? */
-static bool is_library(const struct mp_elf *elf)
+bool vf_is_library(const struct mp_elf *elf)
 {
 	const Elf64_Phdr *dyn = NULL;
 	uint64_t nr;
@@ -121,7 +120,7 @@ bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot)
 	case PT_NOTE: return covered_by_property(vf->o, slot) || asks_for_nothing(vf->o, slot);
 	case PT_PHDR:
 		return table_is_mapped(vf->o) &&
-		       (vf->o->ehdr.e_type == ET_EXEC || is_library(vf->o));
+		       (vf->o->ehdr.e_type == ET_EXEC || vf_is_library(vf->o));
 	default: return false;
 	}
 }

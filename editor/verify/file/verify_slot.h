@@ -10,4 +10,7 @@
 /* May the new segment take the place of this program header? */
 bool vf_may_drop_phdr(const struct vf *vf, const Elf64_Phdr *slot);
 
+/* Is it a library: no PT_INTERP, and a complete dynamic section without DF_1_PIE? */
+bool vf_is_library(const struct mp_elf *elf);
+
 #endif

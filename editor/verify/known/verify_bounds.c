@@ -9,6 +9,7 @@
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/known/verify_bounds.h"
 #include "editor/verify/known/verify_cell.h"
+#include "libprof/base/search.h"
 
 /* From one operand to the other. */
 #define NEAR_BYTES 128u
@@ -40,17 +41,7 @@ static bool may_bound(const struct vf *vf, const struct end *a, const struct end
 /* The number of FDEs that begin before @vaddr. */
 static uint32_t begin_before(const struct vf_eh *eh, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = eh->nr_fdes;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (eh->fdes[mid].start < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, eh->nr_fdes, eh->fdes[i].start < vaddr);
 }
 
 /* FDE @i and those behind it, up to @limit[i], lie between two bounds. */

@@ -32,12 +32,13 @@
 
 #define BIT(n) ((uint16_t)(1u << (n)))
 /* rax rcx rdx rsi rdi r8 to r11, and the registers of arguments */
-#define LOST	  (BIT(0) | BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(10) | BIT(11))
-#define ARGUMENTS (BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9))
-#define FIRST	  BIT(7)
-#define SECOND	  BIT(6)
-#define THIRD	  BIT(2)
-#define FOURTH	  BIT(1)
+#define LOST	      (BIT(0) | BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(10) | BIT(11))
+#define ARGUMENTS     (BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9))
+#define FIRST	      BIT(7)
+#define SECOND	      BIT(6)
+#define THIRD	      BIT(2)
+#define FOURTH	      BIT(1)
+#define STACK_POINTER BIT(4)
 
 /* The result of a trace from the start of a function: many operands lead to the same functions. */
 struct passed {
@@ -58,7 +59,8 @@ struct trace {
 		int64_t disp;
 	} word[WORDS]; /* of the frame */
 	uint32_t nr_words;
-	bool far;      /* code for any distance, where most calls go through registers */
+	uint64_t pushed; /* bit n: the word that was pushed n words before the last one has the address */
+	bool far;	 /* code for any distance, where most calls go through registers */
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
 	bool compared; /* the program asks what lies before or behind the address */
@@ -244,7 +246,22 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 	if (f->z.operand_count > 1)
 		from = bit_of_operand(&op[1]);
 	has = (t->have & from) || (f->z.operand_count > 1 && frame_word(t, &op[1]) >= 0);
+	/* Where the stack pointer moves in another way, it is not known which word a pop takes. */
+	if (to & STACK_POINTER || f->z.mnemonic == ZYDIS_MNEMONIC_LEAVE)
+		t->pushed = 0;
 	switch (f->z.mnemonic) {
+	case ZYDIS_MNEMONIC_PUSH:
+		has = (t->have & to) || frame_word(t, &op[0]) >= 0;
+		t->pushed = t->pushed << 1 | has;
+		return 0;
+	case ZYDIS_MNEMONIC_POP:
+		has = t->pushed & 1;
+		t->pushed >>= 1;
+		return has ? to : 0;
+	case ZYDIS_MNEMONIC_XCHG:
+		has = (t->have & to) || frame_word(t, &op[0]) >= 0;
+		write_frame(t, &op[0], t->have & from);
+		return (t->have & from ? to : 0) | (has ? from : 0);
 	case ZYDIS_MNEMONIC_MOV:
 		write_frame(t, &op[0], t->have & from);
 		return has && op[0].size == 64 ? to : 0;
@@ -259,6 +276,7 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		return has ? to : 0;
 	case ZYDIS_MNEMONIC_MOVQ:
 	case ZYDIS_MNEMONIC_VMOVQ: t->read |= has && computes_in_vectors(t->vf, at); return 0;
+	case ZYDIS_MNEMONIC_BSWAP:
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
 	case ZYDIS_MNEMONIC_XOR:
@@ -337,7 +355,7 @@ static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int 
 
 	if (!b || !vf_decode(b, end - at, at, &insn))
 		return 0;
-	if (insn.kind == VF_CALL && !(t->have & BIT(4))) {
+	if (insn.kind == VF_CALL && !(t->have & STACK_POINTER)) {
 		pass(t, insn.target, 0, calls);
 		t->have &= (uint16_t)~LOST;
 		return insn.len;
@@ -353,11 +371,12 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 	const struct vf *vf = t->vf;
 	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
-	for (unsigned int n = 0;
-	     fde && (t->have || t->nr_words) && !t->read && n < (t->nr_words ? FAR : NEAR); n++) {
+	for (unsigned int n = 0; fde && (t->have || t->nr_words || t->pushed) && !t->read &&
+				 n < (t->nr_words || t->pushed ? FAR : NEAR);
+	     n++) {
 		uint64_t end = fde->start + fde->size, to = 0, cell = 0;
 		uint16_t now, written = 0;
-		uint8_t passed = pass_by(t, at, end, calls);
+		uint8_t passed = t->pushed ? 0 : pass_by(t, at, end, calls);
 		struct vf_full f;
 
 		if (passed) {

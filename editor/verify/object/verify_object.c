@@ -134,13 +134,14 @@ static int compare_sections(struct vo *vo)
 			return vo_refuse(vo, &vo->new, i, 0, "has other bytes");
 		rc = compare_relocs(vo, i, grows);
 	}
-	for (uint32_t i = old->nr_sections; !rc && i < new->nr_sections; i++)
-		if (new->sections[i].header.sh_addralign > most ||
-		    (!mp_relobj_is_code(&new->sections[i]) && !vo_is_debug(&new->sections[i]) &&
-		     new->sections[i].header.sh_type !=
-			     SHT_RELA &&new->sections[i].header.sh_type !=
-			     VO_SHT_CALL_GRAPH_PROFILE))
+	for (uint32_t i = old->nr_sections; !rc && i < new->nr_sections; i++) {
+		const struct mp_relobj_section *s = &new->sections[i];
+
+		if (s->header.sh_addralign > most ||
+		    (!mp_relobj_is_code(s) && !vo_is_debug(s) && s->header.sh_type != SHT_RELA &&
+		     s->header.sh_type != VO_SHT_CALL_GRAPH_PROFILE))
 			rc = vo_refuse(vo, &vo->new, i, 0, "is an unexpected section");
+	}
 	return rc;
 }
 

@@ -10,6 +10,7 @@
 #include "editor/verify/object/verify_object.h"
 #include "libprof/base/grow.h"
 #include "libprof/base/infile.h"
+#include "libprof/base/search.h"
 
 struct mapped {
 	const uint8_t *bytes;
@@ -71,16 +72,8 @@ static uint32_t big_endian(const uint8_t *p)
 /* Return: the new place of the member that began at @old; 0: none did. */
 static size_t place_of(const struct members *members, size_t old)
 {
-	uint32_t low = 0, high = members->nr;
+	uint32_t low = mp_search(i, 0, members->nr, members->at[i].old < old);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (members->at[mid].old < old)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < members->nr && members->at[low].old == old ? members->at[low].new : 0;
 }
 

@@ -66,16 +66,8 @@ static int add_cie(struct vo *vo, struct vo_side *side, struct vf_cursor c, uint
 /* Return: the number of the CIE at this offset, or that of all CIEs. */
 static uint32_t cie_at(const struct vo_side *side, uint64_t off)
 {
-	uint32_t low = 0, high = side->eh.nr_cies;
+	uint32_t low = mp_search(i, 0, side->eh.nr_cies, side->eh.cies[i].vaddr < off);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (side->eh.cies[mid].vaddr < off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < side->eh.nr_cies && side->eh.cies[low].vaddr == off ? low : side->eh.nr_cies;
 }
 

@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "editor/verify/object/verify_object.h"
+#include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
+#include "editor/verify/object/verify_object.h"
 #include "editor/verify/read/verify_cfi.h"
 #include "libprof/elf/relobj.h"
-#include "libprof/insn/insn.h"
 
 /* Newer than some <elf.h>. */
 #define VO_SHT_ADDRSIG		  0x6fff4c03
@@ -129,12 +129,28 @@ int vo_rows_same(struct vo *vo, struct vo_place old, struct vo_place new, bool *
 /* Are both FDEs' CIEs, and what they refer to, the same? */
 bool vo_cies_same(struct vo *vo, const struct vo_fde *old, const struct vo_fde *new);
 
+/* One instruction, at offset @at of its section. */
+struct vo_insn {
+	uint64_t at;
+	uint8_t len, kind, cc; /* @kind: enum vf_kind */
+	bool bnd, nop, breakpoint;
+	bool rip_relative; /* the displacement is that of an operand in memory */
+	uint8_t disp_off,
+		disp_size;    /* displacement of a branch, or of such an operand; 0 size: none */
+	uint8_t mem_disp_off; /* another disp32 of an operand in memory; 0: none */
+	uint8_t imm_off, imm_size; /* 0 size: none */
+	uint64_t target;	   /* of the displacement */
+};
+
+/* Return: false: the bytes are no instruction that verify knows. */
+bool vo_decode(const uint8_t *bytes, size_t avail, uint64_t at, struct vo_insn *insn);
+
 /* Bytes that a linker may change for the relocation. */
 uint32_t vo_reloc_size(const Elf64_Rela *reloc);
 /* Does a relocation change one of the bytes [from, to) of the section? */
 bool vo_relocated(const struct mp_relobj_section *s, uint64_t from, uint64_t to);
 /* Is the changed part of the instruction at @off one of its fields, as a whole? */
-bool vo_fills_field(const struct mp_insn *insn, const Elf64_Rela *reloc, uint64_t off);
+bool vo_fills_field(const struct vo_insn *insn, const Elf64_Rela *reloc, uint64_t off);
 /* No byte is changed by two relocations. Return: 0, -EPERM. */
 int vo_relocs_apart(struct vo *vo, const struct vo_side *side);
 /* Finds code that is as it was, and compares its references. Return: 0, -EPERM, -ENOMEM. */
@@ -168,10 +184,10 @@ static inline bool vo_same_place(struct vo_place a, struct vo_place b)
 }
 
 /* Does the instruction's field hold a distance to code? */
-static inline bool vo_branches(const struct mp_insn *insn)
+static inline bool vo_branches(const struct vo_insn *insn)
 {
-	return insn->kind == MP_INSN_COND || insn->kind == MP_INSN_JUMP ||
-	       insn->kind == MP_INSN_LOOP || insn->kind == MP_INSN_CALL;
+	return insn->kind == VF_JCC || insn->kind == VF_JMP || insn->kind == VF_ODD ||
+	       insn->kind == VF_CALL;
 }
 
 /* Notes that a function of the original ends at @end. Return: 0, -ENOMEM. */

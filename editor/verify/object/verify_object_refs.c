@@ -80,7 +80,7 @@ int vo_relocs_apart(struct vo *vo, const struct vo_side *side)
 	return 0;
 }
 
-bool vo_fills_field(const struct mp_insn *insn, const Elf64_Rela *reloc, uint64_t off)
+bool vo_fills_field(const struct vo_insn *insn, const Elf64_Rela *reloc, uint64_t off)
 {
 	uint64_t at = reloc->r_offset - off;
 	uint32_t size = vo_reloc_size(reloc);
@@ -179,14 +179,14 @@ static void count_entries(struct vo_side *side)
 
 /* ---- the first look ------------------------------------------------------------------------- */
 
-static int add_base(struct vo_side *side, const uint8_t *code, const struct mp_insn *insn,
+static int add_base(struct vo_side *side, const uint8_t *code, const struct vo_insn *insn,
 		    const Elf64_Rela *reloc)
 {
 	const Elf64_Sym *symbol = &side->obj->symbols[ELF64_R_SYM(reloc->r_info)];
 	uint64_t off = symbol->st_value + (uint64_t)reloc->r_addend +
-		       (insn->vaddr + insn->len - reloc->r_offset);
+		       (insn->at + insn->len - reloc->r_offset);
 
-	if (insn->disp_off < 2 || code[insn->vaddr + insn->disp_off - 2] != 0x8d ||
+	if (insn->disp_off < 2 || code[insn->at + insn->disp_off - 2] != 0x8d ||
 	    ELF64_R_TYPE(reloc->r_info) != R_X86_64_PC32 || !symbol->st_shndx ||
 	    symbol->st_shndx >= side->obj->nr_sections || off > UINT32_MAX)
 		return 0;
@@ -206,21 +206,21 @@ static void mark_label(struct vo_side *side, const struct vo_fde *from, struct v
 		fde->takes_label = true;
 }
 
-static int scan_insn(struct vo_side *side, uint32_t section, const struct mp_insn *insn)
+static int scan_insn(struct vo_side *side, uint32_t section, const struct vo_insn *insn)
 {
 	const struct mp_relobj_section *s = &side->obj->sections[section];
-	uint32_t r = mp_relobj_reloc_at(s, insn->vaddr);
-	struct vo_fde *fde = vo_frame_at(side, (struct vo_place){section, (uint32_t)insn->vaddr});
-	bool operand = insn->kind == MP_INSN_OTHER;
+	uint32_t r = mp_relobj_reloc_at(s, insn->at);
+	struct vo_fde *fde = vo_frame_at(side, (struct vo_place){section, (uint32_t)insn->at});
+	bool operand = insn->kind == VF_OTHER;
 	int rc = 0;
 
 	if (fde)
-		fde->computes_jump |= insn->kind == MP_INSN_IJUMP;
+		fde->computes_jump |= insn->kind == VF_IJMP_REG || insn->kind == VF_IJMP_MEM;
 	if (operand && insn->rip_relative &&
-	    (r >= s->nr_relocs || s->relocs[r].r_offset >= insn->vaddr + insn->len))
+	    (r >= s->nr_relocs || s->relocs[r].r_offset >= insn->at + insn->len))
 		mark_label(side, fde, (struct vo_place){section, (uint32_t)insn->target});
-	for (; !rc && r < s->nr_relocs && s->relocs[r].r_offset < insn->vaddr + insn->len; r++) {
-		int64_t bias = (int64_t)(insn->vaddr + insn->len - s->relocs[r].r_offset);
+	for (; !rc && r < s->nr_relocs && s->relocs[r].r_offset < insn->at + insn->len; r++) {
+		int64_t bias = (int64_t)(insn->at + insn->len - s->relocs[r].r_offset);
 		struct vo_ref ref = vo_ref_of(side, &s->relocs[r], bias);
 
 		if (operand && ref.code)
@@ -239,10 +239,10 @@ int vo_scan(struct vo *vo)
 	for (uint32_t i = 1; i < side->obj->nr_sections; i++) {
 		const struct mp_relobj_section *s = &side->obj->sections[i];
 		uint64_t size = mp_relobj_is_code(s) ? s->header.sh_size : 0;
-		struct mp_insn insn;
+		struct vo_insn insn;
 
 		for (uint64_t off = 0; !rc && off < size; off += insn.len) {
-			if (mp_insn_decode(s->data + off, size - off, off, &insn))
+			if (!vo_decode(s->data + off, size - off, off, &insn))
 				return vo_refuse(vo, side, i, off, "is no instruction");
 			rc = scan_insn(side, i, &insn);
 		}

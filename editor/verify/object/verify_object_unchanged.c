@@ -27,13 +27,13 @@ static bool same_fields(const struct mp_relobj_section *a, const struct mp_relob
 	return true;
 }
 
-static int compare_field(struct vo *vo, uint32_t section, const struct mp_insn *insn,
+static int compare_field(struct vo *vo, uint32_t section, const struct vo_insn *insn,
 			 const Elf64_Rela *x, const Elf64_Rela *y)
 {
-	int64_t bias = (int64_t)(insn->vaddr + insn->len - x->r_offset);
+	int64_t bias = (int64_t)(insn->at + insn->len - x->r_offset);
 	struct vo_ref old = vo_ref_of(&vo->old, x, bias), new = vo_ref_of(&vo->new, y, bias);
 	uint32_t type = ELF64_R_TYPE(x->r_info);
-	bool known = vo_fills_field(insn, x, insn->vaddr) ||
+	bool known = vo_fills_field(insn, x, insn->at) ||
 		     (type != R_X86_64_PC32 && type != R_X86_64_PLT32);
 
 	if (vo_same_symbol(vo, x, y))
@@ -48,12 +48,12 @@ static int compare_fields(struct vo *vo, uint32_t index)
 {
 	const struct mp_relobj_section *a = &vo->old.obj->sections[index];
 	const struct mp_relobj_section *b = &vo->new.obj->sections[index];
-	struct mp_insn insn = {0};
+	struct vo_insn insn = {0};
 	uint32_t r = 0;
 	int rc = 0;
 
 	for (uint64_t off = 0; !rc && r < a->nr_relocs; off += insn.len) {
-		if (mp_insn_decode(a->data + off, a->header.sh_size - off, off, &insn))
+		if (!vo_decode(a->data + off, a->header.sh_size - off, off, &insn))
 			return vo_refuse(vo, &vo->old, index, off, "is no instruction");
 		for (; !rc && r < a->nr_relocs && a->relocs[r].r_offset < off + insn.len; r++)
 			rc = compare_field(vo, index, &insn, &a->relocs[r], &b->relocs[r]);

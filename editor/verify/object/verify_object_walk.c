@@ -91,7 +91,7 @@ int vo_expect(struct vo *vo, struct vo_place old, struct vo_place new, bool valu
 /* ---- one instruction -------------------------------------------------------------------------- */
 
 struct code {
-	struct mp_insn insn;
+	struct vo_insn insn;
 	const uint8_t *bytes;
 	struct vo_place place;
 	uint32_t first_reloc, nr_relocs;
@@ -104,7 +104,7 @@ static int decode(struct vo *vo, const struct vo_side *side, struct vo_place pla
 	uint64_t size = s->header.sh_size;
 
 	if (!mp_relobj_is_code(s) || place.off >= size ||
-	    mp_insn_decode(s->data + place.off, size - place.off, place.off, &code->insn))
+	    !vo_decode(s->data + place.off, size - place.off, place.off, &code->insn))
 		return vo_refuse(vo, side, place.section, place.off, "is no instruction");
 	code->bytes = s->data + place.off;
 	code->place = place;
@@ -163,7 +163,7 @@ static int skip(struct vo *vo, const struct vo_side *side, struct vo_place *plac
 			return vo_refuse(vo, side, place->section, place->off,
 					 "is passed over too often");
 		passed[*nr] = *place;
-		if (code.insn.kind == MP_INSN_JUMP) {
+		if (code.insn.kind == VF_JMP) {
 			ref = field_ref(side, &code);
 			if (!ref.code)
 				return 0;
@@ -219,7 +219,7 @@ static int expect_ref(struct vo *vo, const struct code *old, const struct code *
 /* All bytes but the displacement must be equal, and relocations lie at the same places. */
 static int same_bytes(struct vo *vo, const struct code *old, const struct code *new)
 {
-	const struct mp_insn *insn = &old->insn;
+	const struct vo_insn *insn = &old->insn;
 	const struct mp_relobj_section *a = &vo->old.obj->sections[old->place.section];
 	const struct mp_relobj_section *b = &vo->new.obj->sections[new->place.section];
 	uint32_t from = insn->disp_size ? insn->disp_off : insn->len;
@@ -277,7 +277,7 @@ static int compare_branch(struct vo *vo, const struct code *old, const struct co
 	bool inverted = new->insn.cc == (old->insn.cc ^ 1);
 	int rc;
 
-	if (new->insn.kind != MP_INSN_COND || (new->insn.cc != old->insn.cc && !inverted) ||
+	if (new->insn.kind != VF_JCC || (new->insn.cc != old->insn.cc && !inverted) ||
 	    (inverted && (!a.code || !b.code)) || old->nr_relocs > 1 || new->nr_relocs > 1 ||
 	    old->insn.bnd != new->insn.bnd)
 		return vo_refuse(vo, &vo->old, old->place.section, old->place.off,
@@ -325,37 +325,27 @@ static int expect_tls_call(struct vo *vo, const struct code *old, const struct c
 		if (type != R_X86_64_TLSGD && type != R_X86_64_TLSLD)
 			continue;
 		rc = decode(vo, &vo->new, behind(new), &call);
-		if (!rc && call.insn.kind != MP_INSN_CALL && call.insn.kind != MP_INSN_ICALL)
+		if (!rc && call.insn.kind != VF_CALL && call.insn.kind != VF_ICALL)
 			rc = vo_refuse(vo, &vo->new, new->place.section, new->place.off,
 				       "is not followed by the call that belongs to it");
 	}
 	return rc;
 }
 
-/* int3 or int1: a handler returns behind it. Other traps come back to themselves. */
-static bool is_breakpoint(const struct code *code)
-{
-	uint8_t opcode = code->bytes[code->insn.len - 1];
-
-	return code->insn.kind == MP_INSN_TRAP && (opcode == 0xcc || opcode == 0xf1);
-}
-
 static int compare_insns(struct vo *vo, const struct code *old, const struct code *new)
 {
 	int rc;
 
-	if (old->insn.kind == MP_INSN_COND)
+	if (old->insn.kind == VF_JCC)
 		return compare_branch(vo, old, new);
 	rc = same_bytes(vo, old, new);
 	if (!rc)
 		rc = vo_tables_same(vo, old->place, new->place, old->insn.len);
-	if (rc || old->insn.kind == MP_INSN_JUMP || old->insn.kind == MP_INSN_IJUMP ||
-	    old->insn.kind == MP_INSN_RET ||
-	    (old->insn.kind == MP_INSN_TRAP && !is_breakpoint(old)))
+	if (rc || old->insn.kind == VF_JMP || old->insn.kind == VF_IJMP_REG ||
+	    old->insn.kind == VF_IJMP_MEM || old->insn.kind == VF_STOP)
 		return rc;
-	/* A call at the function's end does not return. */
-	if ((old->insn.kind == MP_INSN_CALL || old->insn.kind == MP_INSN_ICALL ||
-	     old->insn.kind == MP_INSN_TRAP) &&
+	/* A call at the function's end does not return. A handler of a breakpoint returns behind it, unless it ends there. */
+	if ((old->insn.kind == VF_CALL || old->insn.kind == VF_ICALL || old->insn.breakpoint) &&
 	    ends_function(vo, old))
 		return 0;
 	rc = expect_tls_call(vo, old, new);

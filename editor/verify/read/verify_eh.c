@@ -16,19 +16,12 @@
 #include "editor/verify/read/verify_cfi.h"
 #include "editor/verify/read/verify_eh.h"
 #include "editor/verify/read/verify_symbol_fdes.h"
+#include "libprof/base/search.h"
 
 static int find_cie(const struct vf_eh *eh, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = eh->nr_cies;
+	uint32_t lo = mp_search(i, 0, eh->nr_cies, eh->cies[i].vaddr < vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (eh->cies[mid].vaddr < vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < eh->nr_cies && eh->cies[lo].vaddr == vaddr ? (int)lo : -1;
 }
 

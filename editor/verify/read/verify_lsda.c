@@ -12,6 +12,7 @@
 #include "libprof/elf/elf.h"
 #include "editor/verify/read/verify_cfi.h"
 #include "editor/verify/read/verify_lsda.h"
+#include "libprof/base/search.h"
 
 #define VF_CHAIN_MAX 4096
 
@@ -114,16 +115,8 @@ void vf_lsda_fini(struct vf_lsda *lsda)
 
 const struct vf_call_site *vf_lsda_at(const struct vf_lsda *lsda, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = lsda->nr;
+	uint32_t lo = mp_search(i, 0, lsda->nr, lsda->site[i].end <= vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (lsda->site[mid].end <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < lsda->nr && lsda->site[lo].start <= vaddr ? &lsda->site[lo] : NULL;
 }
 
@@ -231,17 +224,10 @@ bool vf_lsda_same_actions(const struct vf_lsda *a, uint64_t action_a, const stru
 uint64_t vf_lsda_site_end(const struct vf_lsda *lsda, uint64_t vaddr)
 {
 	const struct vf_call_site *site = vf_lsda_at(lsda, vaddr);
-	uint32_t lo = 0, hi = lsda->nr;
+	uint32_t lo;
 
 	if (site)
 		return site->end;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (lsda->site[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = mp_search(i, 0, lsda->nr, lsda->site[i].start <= vaddr);
 	return lo < lsda->nr ? lsda->site[lo].start : UINT64_MAX;
 }

@@ -88,6 +88,7 @@ static int run_some(void *ctx, unsigned int worker, uint32_t first, uint32_t end
 	own.refusals = &found;
 	own.result = &job->results[worker];
 	own.result->table = job->vf->result->table;
+	own.worker = worker;
 	ret = vf_go_on(&own, job->run(&own, job->ctx, first, end));
 	if (found.nr)
 		add_refusals(job, first, &found);

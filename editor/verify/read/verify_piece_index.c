@@ -8,6 +8,7 @@
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/read/verify_piece_index.h"
+#include "libprof/base/search.h"
 
 const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr)
 {
@@ -23,16 +24,9 @@ const struct mp_map_piece *vf_piece_from(const struct vf *vf, uint64_t old_vaddr
 const struct mp_map_piece *vf_piece_holding(const struct vf *vf, uint64_t old_vaddr)
 {
 	const struct mp_map_piece *pieces = vf->map->pieces;
-	uint32_t lo = 0, hi = vf->index.nr_by_old;
+	uint32_t lo = mp_search(i, 0, vf->index.nr_by_old,
+				pieces[vf->index.by_old[i]].old_vaddr <= old_vaddr);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (pieces[vf->index.by_old[mid]].old_vaddr <= old_vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo || old_vaddr - pieces[vf->index.by_old[lo - 1]].old_vaddr >=
 			   pieces[vf->index.by_old[lo - 1]].old_size)
 		return NULL;
@@ -50,19 +44,13 @@ uint32_t vf_whole_piece(const struct vf *vf, uint64_t new_vaddr)
 /* Return: the last empty copy of the block at @old that has the address @now; NULL: none. */
 static const struct mp_map_piece *empty_copy(const struct vf *vf, uint64_t old, uint64_t now)
 {
-	const struct mp_map_piece *p = NULL;
-	uint32_t lo = 0, hi = vf->index.nr_empty;
+	const struct mp_map_piece *p = vf->map->pieces;
+	const uint32_t *empty = vf->index.empty;
+	uint32_t behind = mp_search(i, 0, vf->index.nr_empty,
+				    p[empty[i]].new_vaddr < now || (p[empty[i]].new_vaddr == now &&
+								    p[empty[i]].old_vaddr <= old));
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		p = &vf->map->pieces[vf->index.empty[mid]];
-		if (p->new_vaddr < now || (p->new_vaddr == now && p->old_vaddr <= old))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	p = lo ? &vf->map->pieces[vf->index.empty[lo - 1]] : NULL;
+	p = behind ? &p[empty[behind - 1]] : NULL;
 	return p && p->new_vaddr == now && p->old_vaddr == old ? p : NULL;
 }
 
@@ -100,6 +88,9 @@ bool vf_same_place(const struct vf *vf, uint64_t old, uint64_t now)
 	return old == now || vf_is_copy(vf, old, now);
 }
 
+/* The next copy begins in the same or in the next cache line; many ways may lead to this padding. */
+#define PADDING_MAX 256
+
 uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p)
 {
 	const struct mp_map *map = vf->map;
@@ -109,6 +100,8 @@ uint64_t vf_falls_to(const struct vf *vf, const struct mp_map_piece *p)
 	if (next == map->pieces + map->nr_pieces)
 		return VF_NOWHERE;
 	end = next->new_vaddr;
+	if (end - at > PADDING_MAX)
+		return VF_NOWHERE;
 	while (at < end) {
 		const uint8_t *bytes = mp_elf_bytes(vf->n, at, end - at);
 		size_t len = bytes ? vf_nop_len(bytes, end - at) : 0;

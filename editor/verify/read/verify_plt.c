@@ -15,6 +15,7 @@
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/read/verify_piece_index.h"
 #include "editor/verify/read/verify_plt.h"
+#include "libprof/base/search.h"
 
 enum {
 	DIRECT_SIZE = 5,
@@ -24,16 +25,9 @@ enum {
 /* Does the loader relocate one of these bytes? */
 static bool is_relocated(const struct vf *vf, uint64_t start, uint64_t end)
 {
-	uint32_t lo = 0, hi = vf->o->nr_dyn_relocs;
+	uint32_t lo = mp_search(i, 0, vf->o->nr_dyn_relocs,
+				vf->o->dyn_relocs[i].vaddr + FIELD_MAX <= start);
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (vf->o->dyn_relocs[mid].vaddr + FIELD_MAX <= start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < vf->o->nr_dyn_relocs && vf->o->dyn_relocs[lo].vaddr < end;
 }
 
@@ -71,9 +65,10 @@ bool vf_is_via_slot(const struct vf *vf, const struct mp_map_piece *p, uint64_t 
 	const uint8_t *old, *new;
 	bool call;
 
-	/* An output with stubs of its own keeps all calls. */
-	if (vf->stubs.counters || vf->stubs.path_section || vf->stubs.audit_section ||
-	    p->old_size != k + DIRECT_SIZE || p->new_size < k + VF_SLOT_BRANCH)
+	/* An output with stubs of its own keeps all calls, unless it only has a meter. */
+	if ((vf->stubs.counters && !vf->stubs.meter_section) || vf->stubs.path_section ||
+	    vf->stubs.audit_section || p->old_size != k + DIRECT_SIZE ||
+	    p->new_size < k + VF_SLOT_BRANCH)
 		return false;
 	old = mp_elf_bytes(vf->o, from, DIRECT_SIZE);
 	new = mp_elf_bytes(vf->n, at, VF_SLOT_BRANCH);

@@ -18,6 +18,7 @@
 #include "libprof/elf/elf.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/read/verify_symbol_fdes.h"
+#include "libprof/base/search.h"
 
 static int by_start(const void *a, const void *b)
 {
@@ -44,17 +45,7 @@ static bool bounds_code(const struct mp_elf *elf, const struct mp_symbol *sym)
 /* Index of the first FDE that ends behind @vaddr. */
 static uint32_t first_behind(const struct vf_eh *eh, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = eh->nr_fdes;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (eh->fdes[mid].start + eh->fdes[mid].size <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return mp_search(i, 0, eh->nr_fdes, eh->fdes[i].start + eh->fdes[i].size <= vaddr);
 }
 
 static bool overlaps_fde(const struct vf_eh *eh, uint64_t start, uint64_t size)
@@ -72,20 +63,13 @@ static void mark_named_code(const struct vf_eh *eh, struct vf_fde *bare, uint32_
 {
 	for (uint32_t i = 0; i < eh->elf->nr_symbols; i++) {
 		const struct mp_symbol *sym = &eh->elf->symbols[i];
-		uint32_t fde = first_behind(eh, sym->vaddr), lo = 0, hi = nr;
+		uint32_t fde = first_behind(eh, sym->vaddr), lo;
 		uint64_t end = fde < eh->nr_fdes ? eh->fdes[fde].start : UINT64_MAX;
 
 		if (sym->type != STT_NOTYPE || sym->size || sym->shndx >= eh->elf->nr_sections ||
 		    !(eh->elf->sections[sym->shndx].flags & SHF_EXECINSTR))
 			continue;
-		while (lo < hi) {
-			uint32_t mid = lo + (hi - lo) / 2;
-
-			if (bare[mid].start < sym->vaddr)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
+		lo = mp_search(k, 0, nr, bare[k].start < sym->vaddr);
 		/* A label inside a function names no area. */
 		if (lo && sym->vaddr < bare[lo - 1].start + bare[lo - 1].size)
 			continue;

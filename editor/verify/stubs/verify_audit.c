@@ -17,6 +17,7 @@
 #include "editor/verify/stubs/verify_calls.h"
 #include "editor/verify/stubs/verify_flags.h"
 #include "editor/verify/stubs/verify_points.h"
+#include "editor/verify/stubs/verify_threads.h"
 #include "libprof/note/audit_table.h"
 
 #define LEA_SIZE   5
@@ -85,13 +86,6 @@ static bool is_entry_number(const struct vf *vf, uint32_t number, uint32_t *func
 	       !(number & ME_AUDIT_NUMBER_LOOPS) == !vf->stubs.audited->funcs[*function].nr_points;
 }
 
-static int refuse_flags(const struct vf *vf, const struct mp_map_piece *p)
-{
-	return vf_refuse(vf, p->new_vaddr,
-			 "an audit's stub changes flags that are read from %#llx on",
-			 (unsigned long long)p->old_vaddr);
-}
-
 /* Does a copy of @p's block, or the stub before that copy, start at @now in this version? */
 static bool enters_version(const struct vf *vf, const struct mp_map_piece *p, uint64_t now,
 			   uint32_t function, uint8_t version)
@@ -141,6 +135,7 @@ static int check_enter(const struct vf *vf, const struct mp_map_piece *p, const 
 	uint64_t end = p->new_vaddr + p->new_size, next = at + ENTER_SIZE, slot;
 	struct vf_insn jump;
 	uint32_t function, number;
+	int ret;
 
 	if (next > end || memcmp(b + ENTER_DECL + 7, jns, sizeof(jns)) ||
 	    !is_lower(b + ENTER_DECL + 9) ||
@@ -170,7 +165,8 @@ static int check_enter(const struct vf *vf, const struct mp_map_piece *p, const 
 	if (!enters_version(vf, p, next, function, MP_AUDIT_A))
 		return vf_refuse(vf, at, "a stub does not lead to version A of %#llx",
 				 (unsigned long long)p->old_vaddr);
-	return vf_flags_are_dead(vf, p->old_vaddr, true) ? ENTER_SIZE : refuse_flags(vf, p);
+	ret = vf_check_flags(vf, p, true);
+	return ret ? ret : ENTER_SIZE;
 }
 
 bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p)
@@ -199,6 +195,8 @@ uint64_t vf_lower_call(const struct vf *vf, const struct mp_map_piece *p)
 
 	if (vf->stubs.call_section)
 		return vf_sample_call(vf, p);
+	if (vf->stubs.thread_state && !vf->stubs.audit_section)
+		return vf_thread_call(vf, p);
 	if (!vf->stubs.audit_section || !b || p->new_size < LEAVE_SIZE)
 		return 0;
 	if (vf_is_leave(vf, p))
@@ -216,8 +214,10 @@ int vf_check_audit_stub(const struct vf *vf, const struct mp_map_piece *p, const
 	int len = LEAVE_SIZE;
 
 	if (vf_is_leave(vf, p) || vf_is_point(vf, p)) {
-		if (!vf_flags_are_dead(vf, p->old_vaddr, true))
-			return refuse_flags(vf, p);
+		int ret = vf_check_flags(vf, p, true);
+
+		if (ret)
+			return ret;
 		len = (int)p->new_size;
 	} else {
 		len = check_enter(vf, p, b, at);

@@ -89,11 +89,7 @@ static int check_clock(const struct vf *vf, const struct mp_map_piece *p, const 
 				 "a count of calls does not lead to the stub that samples calls "
 				 "of %#llx",
 				 (unsigned long long)p->old_vaddr);
-	if (!vf_flags_are_dead(vf, p->old_vaddr, false))
-		return vf_refuse(vf, p->new_vaddr,
-				 "a stub changes flags that are read from %#llx on",
-				 (unsigned long long)p->old_vaddr);
-	return 0;
+	return vf_check_flags(vf, p, false);
 }
 
 /* The runtime changes neither registers nor flags, so a stub that samples needs no proof of them. */

@@ -43,6 +43,8 @@ void vf_find_counters(struct vf *vf)
 		return;
 	vf->stubs.counters = counters;
 	vf->stubs.runtime = runtime;
+	if (!mp_elf_section(vf->o, MP_METER_TABLE_SECTION))
+		vf->stubs.meter_section = mp_elf_section(vf->n, MP_METER_TABLE_SECTION);
 	vf_find_audit(vf);
 }
 
@@ -52,11 +54,22 @@ bool vf_is_phdr_with_counters(const struct vf *vf, const Elf64_Phdr *a, const El
 	Elf64_Phdr was = *b;
 
 	if (!c || a->p_type != PT_LOAD || !(a->p_flags & PF_W) || !c->size || c->size % PAGE ||
-	    c->size > INT32_MAX || c->vaddr != page_up(a->p_vaddr + a->p_memsz) ||
+	    c->size > INT32_MAX || c->vaddr % PAGE || c->vaddr < a->p_vaddr + a->p_memsz ||
+	    (!vf->now.live && c->vaddr != page_up(a->p_vaddr + a->p_memsz)) ||
 	    b->p_memsz != c->vaddr + c->size - b->p_vaddr)
 		return false;
 	was.p_memsz = a->p_memsz;
 	return !memcmp(&was, a, sizeof(was));
+}
+
+/* The section that says what the counters mean. */
+static const char *table_name(const struct vf *vf)
+{
+	return vf->stubs.path_section	 ? MP_PATH_TABLE_SECTION
+	       : vf->stubs.audit_section ? MP_AUDIT_TABLE_SECTION
+	       : vf->stubs.call_section	 ? MP_CALL_TABLE_SECTION
+	       : vf->stubs.meter_section ? MP_METER_TABLE_SECTION
+					 : MP_EDGE_TABLE_SECTION;
 }
 
 bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec)
@@ -70,7 +83,7 @@ bool vf_is_counter_section(const struct vf *vf, const struct mp_section *sec)
 		return sec->type == SHT_NOBITS && sec->flags == (SHF_ALLOC | SHF_WRITE) &&
 		       sec->off == vf->old.alloc_end && sec->align == PAGE && !sec->link &&
 		       !sec->info && !sec->entsize;
-	return vf_counts_edges(vf) && !strcmp(sec->name, MP_EDGE_TABLE_SECTION) &&
+	return vf_counts_edges(vf) && !strcmp(sec->name, table_name(vf)) &&
 	       sec->type == SHT_PROGBITS && !sec->flags && !sec->vaddr && sec->align == 1 &&
 	       !sec->link && !sec->info && !sec->entsize;
 }
@@ -99,15 +112,20 @@ static int read_table(struct vf *vf, const struct me_runtime_params *p)
 	}
 	if (vf->stubs.call_section)
 		return vf_read_calls(vf);
-	rc = mp_edge_table_read(vf->n, &table, vf->err);
-
+	rc = vf->stubs.meter_section ? mp_meter_table_read(vf->n, &table, vf->err)
+				     : mp_edge_table_read(vf->n, &table, vf->err);
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc)
 		return vf_refuse(vf, vf->stubs.counters->vaddr,
 				 "the table that says what the counters count is unreadable");
 	vf->stubs.nr_counters = table->nr_counters;
-	mp_edge_table_free(table);
+	if (vf->stubs.meter_section)
+		vf->stubs.meter = table;
+	else
+		mp_edge_table_free(table);
+	if (vf->stubs.meter && table->nr_edges > MP_METER_PLACES_MAX)
+		return vf_refuse(vf, vf->stubs.counters->vaddr, "a meter with too many places");
 	if (vf->stubs.nr_counters >
 	    (vf->stubs.counters->size - (vf->stubs.thread_state ? PAGE : 0)) / 8)
 		return vf_refuse(vf, vf->stubs.counters->vaddr,
@@ -133,7 +151,8 @@ static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_
 	if ((vf->stubs.audit_section && !p->state) || (!vf->stubs.audit_section && p->nr_audited))
 		return false;
 	if (!vf->stubs.path_section && p->state)
-		return bytes > PAGE && p->counters_bytes == bytes - PAGE && !p->base &&
+		return !vf->stubs.meter_section && bytes > PAGE &&
+		       p->counters_bytes == bytes - PAGE && !p->base &&
 		       at + (uint64_t)p->state == counters + p->counters_bytes;
 	if (p->state)
 		return false;
@@ -146,10 +165,6 @@ static bool is_mapped(const struct vf *vf, uint64_t at, const struct me_runtime_
 /* The runtime must be Morph's, with parameters that fit this output. */
 static int check_runtime(struct vf *vf, uint64_t *next)
 {
-	const char *name = vf->stubs.path_section    ? MP_PATH_TABLE_SECTION
-			   : vf->stubs.audit_section ? MP_AUDIT_TABLE_SECTION
-			   : vf->stubs.call_section  ? MP_CALL_TABLE_SECTION
-						     : MP_EDGE_TABLE_SECTION;
 	const struct mp_section *sec = vf->stubs.runtime, *table;
 	uint64_t at = sec->vaddr + me_runtime_blob_size, path;
 	struct me_runtime_params p;
@@ -158,7 +173,7 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 	bytes = sec->size == me_runtime_blob_size + sizeof(p)
 			? mp_elf_bytes(vf->n, sec->vaddr, sec->size)
 			: NULL;
-	table = mp_elf_section(vf->n, name);
+	table = mp_elf_section(vf->n, table_name(vf));
 	if (!bytes || !table || memcmp(bytes, me_runtime_blob, me_runtime_blob_size))
 		return vf_refuse(vf, sec->vaddr, "the runtime is not Morph's");
 	memcpy(&p, bytes + me_runtime_blob_size, sizeof(p));
@@ -179,7 +194,7 @@ static int check_runtime(struct vf *vf, uint64_t *next)
 	return vf->stubs.path_section ? 0 : read_table(vf, &p);
 }
 
-/* File offset of the original's DT_INIT, or of the first DT_NULL if another entry follows it;
+/* File offset of the original's DT_INIT, or of the first DT_NULL if another one follows, at which the loader stops then;
  * or 0. */
 static uint64_t init_entry(const struct mp_elf *o, uint64_t *init)
 {
@@ -203,7 +218,10 @@ static uint64_t init_entry(const struct mp_elf *o, uint64_t *init)
 				return ph->p_offset + k;
 			}
 			ended = d.d_tag == DT_NULL;
-			if (ended && k + 2 * sizeof(d) <= ph->p_filesz)
+			if (!ended || k + 2 * sizeof(d) > ph->p_filesz)
+				continue;
+			memcpy(&d, o->data + ph->p_offset + k + sizeof(d), sizeof(d));
+			if (d.d_tag == DT_NULL)
 				off = ph->p_offset + k;
 		}
 	}
@@ -240,6 +258,20 @@ int vf_read_start(struct vf *vf)
 	return 0;
 }
 
+/* Does the table of a meter say that @counter counts what comes to the block at @old? Else any place will do. */
+static bool is_metered_at(const struct vf *vf, uint64_t counter, uint64_t old)
+{
+	const struct mp_edge_table *t = vf->stubs.meter;
+
+	for (uint32_t e = 0; t && e < t->nr_edges; e++) {
+		const struct mp_counted_edge *edge = &t->edges[e];
+
+		if (edge->counter == counter)
+			return t->blocks[edge->to == MP_NONE ? edge->from : edge->to].vaddr == old;
+	}
+	return !t;
+}
+
 /* lock incq counter(%rip), or incq %gs:counter(%rip), at @at, with a counter of its own. */
 static int check_counting(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 			  uint64_t at, uint64_t *next)
@@ -259,15 +291,13 @@ static int check_counting(const struct vf *vf, const struct mp_map_piece *p, con
 	counter = vf_displacement_target(b + sizeof(inc), at) - vf->stubs.counters->vaddr;
 	if (counter % 8 || counter / 8 >= vf->stubs.nr_counters)
 		return vf_refuse(vf, p->new_vaddr, "a stub counts outside the counters");
+	if (!is_metered_at(vf, counter / 8, p->old_vaddr))
+		return vf_refuse(vf, p->new_vaddr, "a stub counts in the counter of another place");
 	bit = 1ULL << (counter / 8 % 64);
 	if (__atomic_fetch_or(&vf->marks->counted[counter / 512], bit, __ATOMIC_RELAXED) & bit)
 		return vf_refuse(vf, p->new_vaddr, "a stub counts in another stub's counter");
-	if (!vf_flags_are_dead(vf, p->old_vaddr, false))
-		return vf_refuse(vf, p->new_vaddr,
-				 "a stub changes flags that are read from %#llx on",
-				 (unsigned long long)p->old_vaddr);
 	*next = at;
-	return 0;
+	return vf_check_flags(vf, p, false);
 }
 
 /* A stub checks the thread's counters, counts, or does both. */
@@ -295,18 +325,19 @@ bool vf_all_are_counted(const struct vf *vf)
 	return nr == vf->stubs.nr_counters;
 }
 
-/* Number of stubs of one block that may follow one another. */
+/* Number of stubs of one block that may follow one another, and bytes of each. */
 #define STUBS_IN_A_ROW 8
+#define STUB_MAX       128
 
 /*
- * *@now: where control goes from the end of the stub @p. Return: false if it is undecodable, or may go back to the
- * stub @from.
+ * *@now: where control goes from the end of the stub @p. Return: false if it is undecodable, longer than any stub (many
+ * others may lead to it), or may go back to the stub @from.
  */
 static bool leave_stub(const struct vf *vf, const struct mp_map_piece *p,
 		       const struct mp_map_piece *from, uint64_t *now)
 {
 	uint64_t at = p->new_vaddr, end = at + p->new_size;
-	const uint8_t *b = mp_elf_bytes(vf->n, at, p->new_size);
+	const uint8_t *b = p->new_size <= STUB_MAX ? mp_elf_bytes(vf->n, at, p->new_size) : NULL;
 	struct vf_insn insn = {0};
 
 	for (; b && at < end; at += insn.len, b += insn.len)

@@ -8,7 +8,7 @@
 
 #include "editor/verify/base/verify_context.h"
 
-/* Fill @vf->stubs.graph. Return: 0, -ENOMEM. Ownership: vf_graph_free(), also after an error. */
+/* Fill @vf->stubs.graph. Return: 0, -ENOMEM, or a refusal. Ownership: vf_graph_free(), also after an error. */
 int vf_graph_build(struct vf *vf);
 void vf_graph_free(struct vf *vf);
 

@@ -13,9 +13,11 @@
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
+#include "editor/verify/base/verify_refuse.h"
 #include "editor/verify/stubs/verify_block.h"
 #include "editor/verify/stubs/verify_jump.h"
 #include "editor/verify/stubs/verify_table_bases.h"
+#include "libprof/base/grow.h"
 
 /* Number of instructions read, the jump included. */
 #define WINDOW 16
@@ -176,17 +178,21 @@ static struct table read_by(const struct window *w, int i, ZydisRegister reg)
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
-static int add_target(struct vf_graph *g, uint32_t block)
-{
-	if (g->nr_targets == g->cap_targets) {
-		uint32_t cap = g->cap_targets ? 2 * g->cap_targets : 1024;
-		uint32_t *grown = realloc(g->targets, cap * sizeof(*grown));
+/*
+ * Many jumps may share one long table, and each has a list of its targets: their number must not grow with the square of
+ * the file's size. Twice what the analysis allows.
+ */
+#define TARGETS_PER_BYTE 8
+#define TARGETS_LEAST	 (1u << 24)
 
-		if (!grown)
-			return -ENOMEM;
-		g->targets = grown;
-		g->cap_targets = cap;
-	}
+static int add_target(const struct vf *vf, uint32_t block)
+{
+	struct vf_graph *g = vf->stubs.graph;
+
+	if (g->nr_targets >= TARGETS_PER_BYTE * (uint64_t)vf->o->size + TARGETS_LEAST)
+		return vf_refuse(vf, 0, "indirect jumps have too many targets to follow");
+	if (mp_grow(g->targets, g->cap_targets, (uint64_t)g->nr_targets + 1))
+		return -ENOMEM;
 	g->targets[g->nr_targets++] = block;
 	return 0;
 }
@@ -227,7 +233,7 @@ static int add_table(const struct vf *vf, uint32_t fde, const struct table *t, u
 		    (g->blocks[to].fde != fde && (g->blocks[to].fde == VF_NONE ||
 						  g->flags[g->blocks[to].fde] & VF_FUNC_CALLED)))
 			break;
-		ret = add_target(g, to);
+		ret = add_target(vf, to);
 		if (ret)
 			return ret;
 		(*nr)++;
@@ -292,7 +298,7 @@ static int set_tables(const struct vf *vf, uint32_t i, struct table t, const str
 			ret = add_table(vf, block->fde, &t, &nr);
 	}
 	if (!ret && nr)
-		ret = add_target(g, VF_NONE);
+		ret = add_target(vf, VF_NONE);
 	if (ret)
 		return ret;
 	block->kind = nr ? VF_END_TABLE : VF_END_IJMP;
@@ -406,11 +412,7 @@ int vf_graph_find_tables(const struct vf *vf)
 
 /* ---- calls that do not return --------------------------------------------------------------- */
 
-/*
- * Names that the C and C++ standards, POSIX and the ABI reserve, so that no library defines them otherwise. verify.md states
- * this as an assumption.
- */
-static bool is_noreturn(const char *name)
+bool vf_is_noreturn_name(const char *name)
 {
 	static const char *const names[] = {
 		"_Exit",
@@ -449,9 +451,8 @@ static bool is_noreturn(const char *name)
 	/* std::__throw_bad_alloc() and the like. */
 	if (strncmp(name, "_ZSt", 4))
 		return false;
-	for (name += 4; *name >= '0' && *name <= '9';)
-		name++;
-	return !strncmp(name, "__throw_", 8);
+	name += 4;
+	return !strncmp(name + strspn(name, "0123456789"), "__throw_", 8);
 }
 
 bool vf_is_noreturn_slot(const struct vf *vf, uint64_t vaddr)
@@ -462,5 +463,5 @@ bool vf_is_noreturn_slot(const struct vf *vf, uint64_t vaddr)
 	return rel && (rel->type == R_X86_64_JUMP_SLOT || rel->type == R_X86_64_GLOB_DAT) &&
 	       rel->sym < vf->o->nr_symbols - g->first_dynamic &&
 	       vf->o->symbols[g->first_dynamic + rel->sym].name &&
-	       is_noreturn(vf->o->symbols[g->first_dynamic + rel->sym].name);
+	       vf_is_noreturn_name(vf->o->symbols[g->first_dynamic + rel->sym].name);
 }

@@ -229,11 +229,8 @@ int vf_check_note(const struct vf *vf, const struct mp_map_piece *p, const uint8
 	    n.scratch == MP_REGISTER_RSP)
 		return vf_refuse(vf, p->new_vaddr, "a stub does not note the path number of %#llx",
 				 (unsigned long long)p->old_vaddr);
-	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
-		return vf_refuse(vf, p->new_vaddr,
-				 "a stub that notes paths changes flags that "
-				 "are read from %#llx on",
-				 (unsigned long long)p->old_vaddr);
-	ret = check_scratch(vf, p, &n);
+	ret = vf_check_flags(vf, p, true);
+	if (!ret)
+		ret = check_scratch(vf, p, &n);
 	return ret ? ret : (int)(r.at - at);
 }

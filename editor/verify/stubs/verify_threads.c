@@ -106,32 +106,62 @@ int vf_check_gs(const struct vf *vf)
 	return ret;
 }
 
+/* Bytes of the check, and of it up to the call. */
+enum {
+	CHECK_CALL = 25,
+	CHECK = 30
+};
+
 /*
- * cmp %rsp, %gs:high(%rip); jb 1f; cmp %rsp, %gs:low(%rip); jbe 2f; 1: call the runtime; 2:
+ * cmp %rsp, %gs:high(%rip); jb 1f; cmp %rsp, %gs:low(%rip); jbe 2f; 1: lea -128(%rsp), %rsp; call the runtime; 2:
  *
- * This code changes only flags, and the runtime's entry changes no register.
+ * This code changes only flags. The runtime's entry changes no register, and raises the stack pointer again. Code that
+ * jumps here may have left values below the stack pointer.
  */
+static bool is_check(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
+		     uint64_t at)
+{
+	static const uint8_t cmp[] = {0x65, 0x48, 0x39, 0x25};
+
+	return vf->stubs.thread_state && at + CHECK <= p->new_vaddr + p->new_size &&
+	       !memcmp(b, cmp, sizeof(cmp));
+}
+
 int vf_check_thread(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 		    uint64_t at)
 {
 	static const uint8_t cmp[] = {0x65, 0x48, 0x39, 0x25};
-	static const uint8_t jb[] = {0x72, 10}, jbe[] = {0x76, 5};
+	static const uint8_t jb[] = {0x72, 10}, jbe[] = {0x76, 10};
+	static const uint8_t lea[] = {0x48, 0x8d, 0x64, 0x24, (uint8_t)-ME_RED_ZONE};
+	int ret;
 
-	if (!vf->stubs.thread_state || at + 25 > p->new_vaddr + p->new_size ||
-	    memcmp(b, cmp, sizeof(cmp)))
+	if (!is_check(vf, p, b, at))
 		return 0;
 	if (memcmp(b + 8, jb, sizeof(jb)) || memcmp(b + 10, cmp, sizeof(cmp)) ||
-	    memcmp(b + 18, jbe, sizeof(jbe)) || b[20] != 0xe8 ||
+	    memcmp(b + 18, jbe, sizeof(jbe)) || memcmp(b + 20, lea, sizeof(lea)) ||
+	    b[CHECK_CALL] != 0xe8 ||
 	    vf_displacement_target(b + 4, at + 8) !=
 		    vf->stubs.thread_state + offsetof(struct me_stack_range, high) ||
 	    vf_displacement_target(b + 14, at + 18) !=
 		    vf->stubs.thread_state + offsetof(struct me_stack_range, low) ||
-	    vf_displacement_target(b + 21, at + 25) != vf->stubs.runtime->vaddr + ME_RUNTIME_THREAD)
+	    vf_displacement_target(b + CHECK_CALL + 1, at + CHECK) !=
+		    vf->stubs.runtime->vaddr + ME_RUNTIME_THREAD)
 		return vf_refuse(vf, at, "a stub's check of the thread is malformed");
-	if (!vf_flags_are_dead(vf, p->old_vaddr, true))
-		return vf_refuse(vf, at,
-				 "a stub's check of the thread changes flags that are "
-				 "read from %#llx on",
-				 (unsigned long long)p->old_vaddr);
-	return 25;
+	ret = vf_check_flags(vf, p, true);
+	return ret ? ret : CHECK;
+}
+
+uint64_t vf_thread_call(const struct vf *vf, const struct mp_map_piece *p)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const uint8_t *b = mp_elf_bytes(vf->n, p->new_vaddr, p->new_size);
+	uint64_t at = p->new_vaddr;
+
+	if (!b || p->old_size || p->new_size < sizeof(endbr64))
+		return 0;
+	if (!memcmp(b, endbr64, sizeof(endbr64))) {
+		b += sizeof(endbr64);
+		at += sizeof(endbr64);
+	}
+	return is_check(vf, p, b, at) ? at + CHECK_CALL : 0;
 }

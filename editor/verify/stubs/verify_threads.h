@@ -14,4 +14,7 @@ int vf_check_gs(const struct vf *vf);
 int vf_check_thread(const struct vf *vf, const struct mp_map_piece *p, const uint8_t *b,
 		    uint64_t at);
 
+/* Return: the address of the call in the check of the stub @p, at which the stack pointer is lower; 0: there is none. */
+uint64_t vf_thread_call(const struct vf *vf, const struct mp_map_piece *p);
+
 #endif

@@ -92,7 +92,8 @@ struct follow {
 		int64_t disp;
 	} slots[MAX_SLOTS];
 	unsigned int nr_slots;
-	bool far;      /* code for any distance, where most calls go through registers */
+	uint64_t pushes; /* whether the pushed words hold the address: the last one is the lowest bit */
+	bool far;	 /* code for any distance, where most calls go through registers */
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
 	bool ordered; /* the program asks what lies before or behind the address */
@@ -314,7 +315,23 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	bool reg1 = z->operand_count > 1 && o[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
 	bool had = to != 0xff && f->regs >> to & 1, has = reg1 && holds(f, o[1].reg.value);
 
+	/* Another move of the stack pointer: what is popped then is not known. */
+	if (to == RSP || z->mnemonic == ZYDIS_MNEMONIC_LEAVE)
+		f->pushes = 0;
 	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_PUSH:
+		had |= is_slot(&o[0]) && find_slot(f, &o[0]);
+		f->pushes = f->pushes << 1 | had;
+		return 0;
+	case ZYDIS_MNEMONIC_POP:
+		had = f->pushes & 1;
+		f->pushes >>= 1;
+		return had && to != 0xff ? 1u << to : 0;
+	case ZYDIS_MNEMONIC_XCHG:
+		had |= is_slot(&o[0]) && find_slot(f, &o[0]);
+		if (is_slot(&o[0]))
+			store(f, &o[0], has);
+		return (has && to != 0xff ? 1u << to : 0) | (had ? 1u << gpr(o[1].reg.value) : 0);
 	case ZYDIS_MNEMONIC_MOV:
 		if (is_slot(&o[0]))
 			store(f, &o[0], has);
@@ -337,6 +354,7 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 			return 0;
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
 		/* fall through */
+	case ZYDIS_MNEMONIC_BSWAP:
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
 		/* Nothing in data counts from the result, as it may from a sum. */
@@ -427,17 +445,19 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 	const uint32_t part = mp_part_at(b->index, at);
 	unsigned int n = 0;
 
-	while (part != MP_NONE && mp_part_at(b->index, at) == part && (f->regs || f->nr_slots) &&
-	       !f->read && n++ < (f->nr_slots ? FRAME_BUDGET : BUDGET)) {
+	while (part != MP_NONE && mp_part_at(b->index, at) == part &&
+	       (f->regs || f->nr_slots || f->pushes) && !f->read &&
+	       n++ < (f->nr_slots || f->pushes ? FRAME_BUDGET : BUDGET)) {
 		const struct mp_span *span = mp_space_span(b->index, at);
 		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
 		ZydisDecodedInstruction z;
 		uint16_t gains;
 		uint64_t next, target = 0, cell = 0;
-		uint8_t done = !span ? 0
-				     : step_quickly(f, span->bytes + (at - span->at),
-						    span->size - (at - span->at),
-						    span->vaddr + (at - span->at), depth);
+		uint8_t done = !span || f->pushes
+				       ? 0
+				       : step_quickly(f, span->bytes + (at - span->at),
+						      span->size - (at - span->at),
+						      span->vaddr + (at - span->at), depth);
 
 		if (done) {
 			at += done;

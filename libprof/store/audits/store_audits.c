@@ -390,54 +390,6 @@ void mp_store_free_audits(struct mp_stored_audit *audits, size_t nr)
 	free(audits);
 }
 
-static int compare_vaddr(const void *a, const void *b)
-{
-	const struct mp_stored_verdict *x = a, *y = b;
-
-	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
-}
-
-static bool has_verdict(const struct mp_stored_verdict *verdicts, size_t nr, uint64_t vaddr)
-{
-	for (size_t i = 0; i < nr; i++)
-		if (verdicts[i].vaddr == vaddr)
-			return true;
-	return false;
-}
-
-int mp_store_read_verdicts(struct mp_store *store, const struct mp_id *original,
-			   struct mp_stored_verdict **out, size_t *nr, struct mp_err *err)
-{
-	struct mp_stored_audit *audits;
-	size_t nr_audits, max = 0;
-	int r = mp_store_list_audits(store, &audits, &nr_audits, err);
-
-	*out = NULL;
-	*nr = 0;
-	if (r)
-		return r;
-	for (size_t i = 0; i < nr_audits; i++)
-		max += audits[i].nr_functions;
-	*out = malloc((max + 1) * sizeof(**out));
-	if (!*out)
-		r = mp_err_set(err, ENOMEM, "out of memory");
-	/* Newest first: the first verdict that is found for a function is the last one given. */
-	for (size_t i = 0; i < nr_audits && !r; i++)
-		for (uint32_t f = 0; f < audits[i].nr_functions; f++) {
-			const struct mp_stored_effect *e = &audits[i].effects[f];
-
-			if (mp_id_equal(&audits[i].original, original) && e->vaddr &&
-			    e->effect.verdict != MP_AUDIT_VERDICT_NONE &&
-			    !has_verdict(*out, *nr, e->vaddr))
-				(*out)[(*nr)++] =
-					(struct mp_stored_verdict){e->vaddr, e->effect.verdict};
-		}
-	if (!r)
-		qsort(*out, *nr, sizeof(**out), compare_vaddr);
-	mp_store_free_audits(audits, nr_audits);
-	return r;
-}
-
 /* ---- merge, check -------------------------------------------------------------------------- */
 
 static bool has_audit(const struct mp_stored_audit *audits, size_t nr,

@@ -48,19 +48,6 @@ int mp_store_list_audits(struct mp_store *store, struct mp_stored_audit **out, s
 			 struct mp_err *err);
 void mp_store_free_audits(struct mp_stored_audit *audits, size_t nr);
 
-struct mp_stored_verdict {
-	uint64_t vaddr; /* of the function, in the original */
-	enum mp_audit_verdict verdict;
-};
-
-/*
- * mp_store_read_verdicts - for each function of @original that an audit decided: which version
- * won, by the last audit that decided. Ascending vaddr. None is no error: *@nr is 0.
- * Ownership: free(*@out). Return: 0, -errno.
- */
-int mp_store_read_verdicts(struct mp_store *store, const struct mp_id *original,
-			   struct mp_stored_verdict **out, size_t *nr, struct mp_err *err);
-
 /* For mp_store_merge(): adds the audits of @in that @out does not have. */
 int mp_store_merge_audits(struct mp_store *out, struct mp_store *in, struct mp_err *err);
 /* For mp_store_check(): reads all audits, and finds rows without an audit. Return: 0, -EBADMSG. */

@@ -5,9 +5,10 @@
 #include "libprof/store/jobs/store_jobs.h"
 
 static const char *const state_names[MP_NR_JOB_STATES] = {
-	[MP_JOB_WANTED] = "wanted",	  [MP_JOB_PROFILED] = "profiled",
-	[MP_JOB_WRITTEN] = "written",	  [MP_JOB_VERIFIED] = "verified",
-	[MP_JOB_AUDITING] = "auditing",	  [MP_JOB_AUDITED] = "audited",
+	[MP_JOB_WANTED] = "wanted",	  [MP_JOB_COUNTING] = "counting",
+	[MP_JOB_PROFILED] = "profiled",	  [MP_JOB_WRITTEN] = "written",
+	[MP_JOB_VERIFIED] = "verified",	  [MP_JOB_AUDITING] = "auditing",
+	[MP_JOB_TRYING] = "trying",	  [MP_JOB_AUDITED] = "audited",
 	[MP_JOB_ADVISED] = "advised",	  [MP_JOB_ADOPTED] = "adopted",
 	[MP_JOB_KEPT] = "kept",		  [MP_JOB_UNDOING] = "undoing",
 	[MP_JOB_UNDONE] = "undone",	  [MP_JOB_NOT_FASTER] = "not-faster",

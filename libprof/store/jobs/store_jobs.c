@@ -34,6 +34,19 @@ bool mp_job_state_ends(enum mp_job_state state)
 	}
 }
 
+bool mp_job_state_in_place(enum mp_job_state state)
+{
+	switch (state) {
+	case MP_JOB_COUNTING:
+	case MP_JOB_AUDITING:
+	case MP_JOB_TRYING:
+	case MP_JOB_ADOPTED:
+	case MP_JOB_KEPT:
+	case MP_JOB_UNDOING: return true;
+	default: return false;
+	}
+}
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 #define COLUMNS                                                                                    \
@@ -356,18 +369,6 @@ int mp_store_renew_job(struct mp_store *store, struct mp_job *job, const struct 
 int mp_store_note_job(struct mp_store *store, const struct mp_job *job, struct mp_err *err)
 {
 	return update(store, job, job->state, job->round, err);
-}
-
-int mp_store_drop_job(struct mp_store *store, int64_t key, struct mp_err *err)
-{
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_JOB_DROP, "DELETE FROM job WHERE key = ?1", &stmt,
-			      err);
-
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, key);
-	return mp_store_run(store, stmt, "write", err);
 }
 
 /* ---- wanting ------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * store_jobs - the files that morph-worker looks after: one job for each path, with its state.
  *
  *	wanted -> profiled -> written -> verified -> audited -> adopted -> kept
- *	                                                \-> advised    \-> undoing -> undone
+ *	  \-> counting -^                  \-> trying -^ \-> advised  \-> undoing -> undone
  *
  * and from any of them refused, failed, gone, and, after an audit, not-faster or undecided. A round
  * leads from wanted to an end. mp_store_advance_job() changes a job's state and adds a row to the
@@ -31,10 +31,12 @@
 
 enum mp_job_state {
 	MP_JOB_WANTED,	   /* waits for its turn, or for more samples */
-	MP_JOB_PROFILED,   /* there are enough samples */
+	MP_JOB_COUNTING,   /* a version that counts is in the original's place at times */
+	MP_JOB_PROFILED,   /* there are enough samples, or counts */
 	MP_JOB_WRITTEN,	   /* an output exists */
 	MP_JOB_VERIFIED,   /* and is proved to do the same */
 	MP_JOB_AUDITING,   /* a version that times itself is in the original's place for a while */
+	MP_JOB_TRYING,	   /* two versions that count their work are in its place in turns */
 	MP_JOB_AUDITED,	   /* and was shown to be faster */
 	MP_JOB_ADVISED,	   /* end: the output is there, and waits for a user to adopt it */
 	MP_JOB_ADOPTED,	   /* the output is in the original's place, on probation */
@@ -56,6 +58,8 @@ int mp_job_find_name(const char *const *names, int nr, const char *name);
 bool mp_job_state_find(const char *name, enum mp_job_state *out);
 /* Return: the state ends a round; only something new begins the next one. */
 bool mp_job_state_ends(enum mp_job_state state);
+/* Return: a version of Morph's is in the original's place, or may be. */
+bool mp_job_state_in_place(enum mp_job_state state);
 
 enum mp_job_asker {
 	MP_JOB_BY_TIMER,   /* the policy: a share of the machine's samples */
@@ -136,8 +140,6 @@ int mp_store_renew_job(struct mp_store *store, struct mp_job *job, const struct 
 		       struct mp_err *err);
 /* Stores the fields of @job without a step: not_before_s, detail, identity. Return: 0, -ESTALE. */
 int mp_store_note_job(struct mp_store *store, const struct mp_job *job, struct mp_err *err);
-/* Removes the job; its history stays. */
-int mp_store_drop_job(struct mp_store *store, int64_t key, struct mp_err *err);
 
 /*
  * Rejected layouts of outputs of @id, which are never tried again: they were not faster, or were

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: code markers
 # scripts/bench/bench-markers compares builds that do the same work, wherever they lie; and
 # scripts/bench/markbyhand marks the loops whose heads stand in one line, in gcc and in clang.
 . "$(dirname "$0")/../lib.sh"

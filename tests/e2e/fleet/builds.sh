@@ -158,19 +158,21 @@ is_original beta "a file that runs with other rights"
 install 0 "--all without a rule" beta --all
 [ ! -s out.txt ] || fail "--all without a rule: $(cat out.txt)"
 sed -i "s|$dir/prog|$dir/beta/prog|" two.out && "$BUILD/morph-stats" -d beta.db import two.out >/dev/null
+. "$root/tests/e2e/manager/lib-speed.sh"
+worker_by_speed worker
 cat >speed <<END
 #!/bin/sh
 if cmp -s "$dir/beta/prog" "$dir/prog"; then echo speed 100; else echo speed 130; fi
 END
 chmod 755 speed
-printf '%s\n' "program = $dir/beta/prog" "mode = adopt" "command = $dir/speed" "metric = /speed ([0-9]+)/" "audit-time = 60" >etc/watch.d/prog.conf
+printf '%s\n' "program = $dir/beta/prog" "mode = adopt" "command = $dir/speed" "audit-time = 60" >etc/watch.d/prog.conf
 install 0 "--all with a rule that audits" beta --all
 says out.txt 'waiting: proved; the policy'
 host_is beta waiting "a rule that audits"
 is_original beta "before the audit"
 install 0 "--all while it waits" beta --all
 says out.txt 'waiting: waits for'
-command_ends 0 "the worker" "$BUILD/morph-worker" --now --config=etc --db=beta.db --state-dir=beta/state --backup-dir=beta/backup
+command_ends 0 "the worker" worker/morph-worker --now --config=etc --db=beta.db --state-dir=beta/state --backup-dir=beta/backup
 is_output beta "after the audit"
 install 0 "--all after the audit" beta --all
 says out.txt 'installed: is in place'
@@ -179,7 +181,7 @@ rm etc/watch.d/prog.conf
 
 # ---- a newer profile: the same build once more
 for _ in 1 2 3; do "$BUILD/morph-stats" -d beta.db import two.out >/dev/null; done
-counts prog main 90000 >three.out
+callgrind_counts prog main 90000 >three.out
 "$BUILD/morph-stats" -d beta.db import three.out >/dev/null
 send_store beta
 request 0 "again" --again prog

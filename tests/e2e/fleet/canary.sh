@@ -233,30 +233,10 @@ command_ends 0 "check after all this" "$fleet" check
 command_ends 0 "a reader's list" "$fleet" canary -d "$(<alpha.conn)" --json
 json "a reader's list" '[.rows[] | select(.version == "v5")] | length == 1 and .[0].nr_audits == 1 and .[0].state == "running"'
 
-# ---- a host with a build in place. counts: callgrind's, of hot()
-cat >prog.c <<'C'
-#include <stdio.h>
-#include <stdlib.h>
-__attribute__((noinline)) long hot(long n)
-{
-	long s = 0;
-	for (long i = 0; i < n; i++)
-		s = i % 7 == 3 ? s ^ i : s + (i * 5) % 11;
-	return s;
-}
-int main(int argc, char **argv)
-{
-	printf("%ld\n", hot(argc > 1 ? atol(argv[1]) : 1000));
-	return 0;
-}
-C
-gcc -g -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o original || exit 1
+# ---- a host with a build in place
+hot_program original
 cp original prog
-{
-	printf 'version: 1\npositions: instr line\nevents: Ir\nob=%s\nfl=x\nfn=hot\n' "$dir/prog"
-	objdump -d --no-show-raw-insn prog | awk '/^[0-9a-f]+ </ { on = /<hot>/ } on && /^ / {
-		sub(":", "", $1); print "0x" $1, 0, 50000; sum += 50000 } END { print "totals: " sum }'
-} >counts.out
+callgrind_counts prog hot 50000 >counts.out
 "$BUILD/morph-stats" -d host.db import counts.out >/dev/null || exit 1
 mkdir -m 755 state backup
 unset MORPH_FLEET

@@ -27,8 +27,8 @@ builds_start() {
 	mkdir originals/deep
 	cp prog originals/deep/
 	id=$(readelf -n prog | sed -n 's/.*Build ID: //p')
-	counts prog hot 50000 >one.out
-	counts prog pick 700 >two.out
+	callgrind_counts prog hot 50000 >one.out
+	callgrind_counts prog pick 700 >two.out
 	"$BUILD/morph-stats" -d alpha.db import one.out >/dev/null && "$BUILD/morph-stats" -d beta.db import two.out >/dev/null || exit 1
 	send_store alpha
 	send_store beta
@@ -69,13 +69,6 @@ int main(int argc, char **argv)
 }
 C
 	gcc -g -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs "${@:2}" prog.c -o "$1" || exit 1
-}
-
-# counts FILE FUNCTION COUNT: callgrind's counts of a function
-counts() {
-	printf 'version: 1\npositions: instr line\nevents: Ir\nob=%s\nfl=x\nfn=%s\n' "$dir/$1" "$2"
-	objdump -d --no-show-raw-insn "$1" | awk -v count="$3" -v name="<$2>" '/^[0-9a-f]+ </ {on = index($0, name)} on && /^ / {
-		sub(":", "", $1); print "0x" $1, 0, count; sum += count} END {print "totals: " sum}'
 }
 
 # send_store NAME: sends the host's store

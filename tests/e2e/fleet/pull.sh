@@ -27,32 +27,10 @@ pull() {
 	command_ends "$1" "$2" "$fleet" pull -d "$conn" "${@:3}"
 }
 
-cat >prog.c <<'C'
-#include <stdio.h>
-#include <stdlib.h>
-__attribute__((noinline)) long hot(long n)
-{
-	long s = 0;
-	for (long i = 0; i < n; i++)
-		s = i % 7 == 3 ? s ^ i : s + (i * 5) % 11;
-	return s;
-}
-int main(int argc, char **argv)
-{
-	printf("%ld\n", hot(argc > 1 ? atol(argv[1]) : 1000));
-	return 0;
-}
-C
-gcc -g -O2 -fno-pie -no-pie -Wl,--build-id -Wl,--emit-relocs prog.c -o prog || exit 1
+hot_program prog
 id=$(readelf -n prog | sed -n 's/.*Build ID: //p')
-# counts FILE COUNT: callgrind's counts of hot()
-counts() {
-	printf 'version: 1\npositions: instr line\nevents: Ir\nob=%s\nfl=x\nfn=hot\n' "$dir/prog"
-	objdump -d --no-show-raw-insn prog | awk -v count="$1" '/^[0-9a-f]+ </ {on = /<hot>/} on && /^ / {
-		sub(":", "", $1); print "0x" $1, 0, count; sum += count} END {print "totals: " sum}'
-}
-counts 50000 >one.out
-counts 7 >two.out
+callgrind_counts prog hot 50000 >one.out
+callgrind_counts prog hot 7 >two.out
 "$BUILD/morph-stats" -d one.db import one.out >/dev/null && "$BUILD/morph-stats" -d two.db import two.out >/dev/null || exit 1
 send alpha one.db
 send beta two.db

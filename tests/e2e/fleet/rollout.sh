@@ -93,14 +93,16 @@ renew 0 "withdrawn" alpha
 [ "$(leases alpha '.leases | length')" = 0 ] || fail "withdrawn: the lease stays"
 
 # ---- a new release is a new roll-out. A rule that audits: the build waits, and is withdrawn before the audit
+. "$root/tests/e2e/manager/lib-speed.sh"
+worker_by_speed worker
 cat >speed <<SH
 #!/bin/sh
 if cmp -s "$dir/beta/prog" "$dir/prog"; then echo speed 100; else echo speed 120; fi
 SH
 chmod 755 speed
-printf '%s\n' "program = $dir/beta/prog" "mode = adopt" "command = $dir/speed" "metric = /speed ([0-9]+)/" "audit-time = 60" >etc/watch.d/prog.conf
+printf '%s\n' "program = $dir/beta/prog" "mode = adopt" "command = $dir/speed" "audit-time = 60" >etc/watch.d/prog.conf
 worker() {
-	command_ends 0 "$1" "$BUILD/morph-worker" --now --config=etc --db=beta.db --state-dir=beta/state --backup-dir="$dir/beta/backup"
+	command_ends 0 "$1" worker/morph-worker --now --config=etc --db=beta.db --state-dir=beta/state --backup-dir="$dir/beta/backup"
 }
 request 0 "again" --again prog --all
 build 0 "again" maker

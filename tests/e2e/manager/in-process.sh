@@ -72,14 +72,14 @@ in_place() {
 }
 
 # ---- the key is not there: advice, and the file stays
-rule "mode = adopt" "audit = in-process" "user = $me"
+rule "mode = adopt" "user = $me"
 work 0 "no key" --now
 state_is advised "no key"
-says err.txt 'needs .mode = adopt. and .instrument = yes. in its rule' "no key"
+says err.txt 'its rule names no command, so it is only advised' "no key"
 cmp prog original || fail "no key, and yet a change"
 
 # ---- the whole way
-rule "mode = adopt" "audit = in-process" "instrument = yes" "user = $me" "audit-time = 45"
+rule "mode = adopt" "instrument = yes" "user = $me" "audit-time = 45"
 work 0 "in-process" --now &
 working=$!
 in_place "in-process"
@@ -100,7 +100,7 @@ cmp -s prog original && fail "in-process: nothing was adopted"
 # ---- it crashes while it times itself: undone before the audit is over, and nothing is adopted. A second name, as perf's
 # cache gives it, does not hinder that.
 again
-rule "mode = adopt" "audit = in-process" "instrument = yes" "user = $me" "audit-time = 300"
+rule "mode = adopt" "instrument = yes" "user = $me" "audit-time = 300"
 work 0 "crash" --now &
 working=$!
 in_place "crash"
@@ -137,14 +137,14 @@ state_is auditing "policy"
 audits prog || fail "policy: it does not time itself"
 "$BUILD/morph" --db=db explain ./prog >out.txt 2>&1
 says out.txt 'A version that times its own functions is in use' "policy"
-rule "mode = advise" "audit = in-process" "user = $me"
+rule "mode = advise" "instrument = yes" "user = $me"
 work 0 "policy" --now
 cmp prog original || fail "policy: not the original"
 [ "$(db "SELECT state IN ('advised', 'undecided', 'not-faster') FROM job")" = 1 ] || fail "policy: $(db 'SELECT state FROM job')"
 
 # ---- morph undo, while it times itself
 again
-rule "mode = adopt" "audit = in-process" "instrument = yes" "user = $me" "audit-time = 300"
+rule "mode = adopt" "instrument = yes" "user = $me" "audit-time = 300"
 "$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --now >out.txt 2>err.txt &
 working=$!
 in_place "undo"
@@ -161,7 +161,7 @@ kill $(cat serves)
 wait $server
 [ "$(cat answers)" = 1 ] || fail "the server gave $(cat answers) different answers"
 again
-rule "mode = adopt" "audit = in-process" "instrument = yes" "user = $me" "audit-time = 2"
+rule "mode = adopt" "instrument = yes" "user = $me" "audit-time = 2"
 work 0 "nobody" --now
 state_is undecided "nobody"
 cmp prog original || fail "nobody: not the original"

@@ -30,7 +30,8 @@ round="ask:watch profile:done write:done verify:done audit:faster adopt:done"
 # Morph's programs, with a morphd that hands out what an audit inside the program found.
 mkdir bin
 cp "$BUILD/morph-worker" bin/
-ln -s "$BUILD/morph-optimize" "$BUILD/morph-audit" bin/
+ln -s "$BUILD/morph-optimize" bin/
+audits_by_speed bin
 cat >bin/morphd <<END
 #!/bin/sh
 for o; do case \$o in --db=*) exec cp "$dir/audit.db" "\${o#--db=}" ;; esac; done
@@ -166,7 +167,7 @@ case " $scenes " in *" in-process "*)
 	sqlite3 audit.db "UPDATE program_audit_effect SET verdict = 2, decided_at = 64, pairs = 64, estimate = 0.2,
 		lowest = 0.1, highest = 0.3; PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null
 	chmod 644 audit.db
-	rule "mode = adopt" "audit = in-process" "instrument = yes" "audit-time = 600"
+	rule "mode = adopt" "instrument = yes" "audit-time = 600"
 	worker=$dir/bin/morph-worker
 	# Its morphd sees the version that times itself in place.
 	sed -i "2i cp '$dir/prog' '$dir/shown/version-timed'" bin/morphd

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Shared by the tests of morph-worker: a program, its profile, a policy in the test's directory.
+. "$root/tests/e2e/manager/lib-speed.sh"
+. "$root/tests/e2e/manager/lib-samples.sh"
 
 # manager_scratch NAME: a directory that other users can enter, since commands run as nobody; with a program,
 # ./prog (a copy of ./original), and a profile of it in db
@@ -10,49 +12,18 @@ manager_scratch() {
 	cd "$dir" || exit 1
 	chmod 755 "$dir"
 	mkdir -p etc/watch.d cores
-	cat >prog.c <<'END'
-#include <stdio.h>
-#include <stdlib.h>
-__attribute__((noinline)) int pick(int x)
-{
-	switch (x & 7) {
-	case 0: return x * 3;
-	case 1: return x - 7;
-	case 2: return x / 5;
-	case 3: return x ^ 0x55;
-	case 4: return x % 9;
-	default: return ~x;
-	}
-}
-__attribute__((noinline)) int hot(int n)
-{
-	int sum = 0;
-	for (int i = 0; i < n; i++)
-		sum += i % 7 == 3 ? pick(i + 1) : pick(i);
-	return sum;
-}
-int main(int argc, char **argv)
-{
-	printf("%d\n", hot(argc > 1 ? atoi(argv[1]) : 1000));
-	return 0;
-}
-END
+	cp "$root/tests/data/pick.c" prog.c
 	gcc -O2 -Wl,--emit-relocs -o original prog.c && gcc -O1 -Wl,--emit-relocs -o newer prog.c || exit 1
 	cp original prog
-	worker=$BUILD/morph-worker
+	worker_by_speed worker
+	worker=$dir/worker/morph-worker
 	policy
 	profile prog 12000
 }
 
 # profile FILE SAMPLES [FUNCTION]: samples of the function (default: hot), as if FILE had run
 profile() {
-	{
-		readelf -lW "$1" | awk -v file="$dir/$1" '$1 == "LOAD" && / R E / {
-			printf "p 7/7 1.0: PERF_RECORD_MMAP2 7/7: [%s(%s) @ %s 00:00 0 0]: r-xp %s\n", $3, $5, $2, file }'
-		objdump -d --no-show-raw-insn --disassemble="${3:-hot}" "$1" |
-			awk -v file="$dir/$1" -v n="$2" '/^ +[0-9a-f]+:/ { sub(":", "", $1); at[k++] = $1 }
-			END { for (i = 0; i < n; i++) printf "p 7/7 1.1: cycles:u: %s f (%s)\n", at[i % k], file }'
-	} >perf.text
+	samples_as_perf "$dir/$1" "$2" "${3:-hot}" >perf.text
 	"$BUILD/morph-stats" --db db import perf.text >/dev/null || fail "import: $1"
 }
 
@@ -66,8 +37,7 @@ rule() {
 	printf '%s\n' "program = $dir/prog" "$@" >etc/watch.d/prog.conf
 }
 
-# An audit that needs no time: the command prints how fast it says the version is, by its bytes.
-# speed NUMBER: of any version but the original, which has 100
+# speed NUMBER: what ./speed says of any version but the original, which has 100
 speed() {
 	cat >speed <<END
 #!/bin/sh
@@ -76,7 +46,7 @@ END
 	chmod 755 speed
 }
 by_speed() {
-	printf '%s\n' "command = $dir/speed" "metric = /speed ([0-9]+)/" "audit-time = 60"
+	printf '%s\n' "command = $dir/speed" "audit-time = 60"
 }
 
 # work STATUS WHAT ARGS...: run the worker
@@ -86,7 +56,7 @@ work() {
 
 # db SQL: ask the database
 db() {
-	sqlite3 db "$1"
+	sqlite3 -cmd '.timeout 5000' db "$1"
 }
 
 # state_is STATE WHAT
@@ -111,4 +81,24 @@ forget() {
 	rm -rf state backup cores/*
 	db "DELETE FROM job; DELETE FROM history; DELETE FROM rejected_layout; DELETE FROM spent"
 	cp original prog
+}
+
+# begin_work: the worker in the background, with its messages in err.txt; times of versions in turns are so much shorter
+worker_pid=
+pace=0.02
+begin_work() {
+	"$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=$pace --now >out.txt 2>err.txt &
+	worker_pid=$!
+}
+
+# wait_for STATE WHAT: until the job of ./prog is in this state; the test ends if the worker ends in another one
+wait_for() {
+	local there=1
+	awaits "kill -0 $worker_pid 2>/dev/null || there=0
+		[ \"\$(db \"SELECT state FROM job WHERE path = '$dir/prog'\")\" = $1 ] || [ \$there = 0 ]" && [ $there = 1 ] && return
+	[ "$(db "SELECT state FROM job WHERE path = '$dir/prog'")" = "$1" ] && return
+	fail "$2: the job is $(db 'SELECT state, detail FROM job'), not $1: $(tail -n 3 err.txt)"
+	touch stop
+	kill "$worker_pid" 2>/dev/null
+	finish
 }

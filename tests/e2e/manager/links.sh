@@ -44,7 +44,8 @@ END
 # Programs of Morph that run ./hook once, as the user, before they adopt or restore.
 mkdir bin
 cp "$BUILD/morph-worker" bin/
-ln -s "$BUILD/morph-audit" "$BUILD/morph-stats" bin/
+ln -s "$BUILD/morph-stats" bin/
+audits_by_speed bin
 cat >bin/morph-optimize <<END
 #!/bin/sh
 if [ "\$(cat "$dir/when" 2>/dev/null)" = "\$1" ]; then

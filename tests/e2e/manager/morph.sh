@@ -46,6 +46,33 @@ echo "no database, no database, no database" >junk.db
 command_ends 1 "a damaged database" "$morph" --db=junk.db
 one_line "a damaged database"
 
+# ---- a round that waits for samples: how many are lacking, and when they come
+wanted() { # DB: a job that waits
+	sqlite3 "$1" "INSERT INTO job SELECT NULL, path, build_id, text_hash, '', 'wanted', unixepoch(), 'timer', 0, 1, 0,
+		'it has too few', '', '', 0, 0, 0, 0, 0, 0, 0, 0 FROM module WHERE path = '$dir/prog'"
+}
+{ grep -v ': cycles' perf.text; grep ': cycles' perf.text | head -n 4000; } >few.text
+"$BUILD/morph-stats" --db waiting.db import few.text >/dev/null || fail "import"
+wanted waiting.db
+command_ends 0 "waiting" "$morph" --db=waiting.db explain ./prog
+says out.txt '^A round begins after 6000 more samples of it: in about [0-9]* days*, at the rate since yesterday' "waiting"
+command_ends 0 "waiting as JSON" "$morph" --db=waiting.db --json explain ./prog
+# 4,000 samples in one to two days.
+json "waiting as JSON" '.samples_lacking == 6000 and .seconds_lacking >= 1.5 * 86400 and .seconds_lacking <= 3.1 * 86400'
+sqlite3 waiting.db "UPDATE bucket SET first_day = first_day - 5, last_day = last_day - 5"
+command_ends 0 "waiting in vain" "$morph" --db=waiting.db explain ./prog
+says out.txt '; since yesterday there was none' "waiting in vain"
+cp db enough.db
+wanted enough.db
+command_ends 0 "not waiting" "$morph" --db=enough.db --json explain ./prog
+json "not waiting" '.samples_lacking == 0 and .seconds_lacking == null'
+
+# ---- a round that is under way needs no command of the user's
+sqlite3 enough.db "UPDATE job SET state = 'counting'"
+command_ends 0 "under way" "$morph" --db=enough.db
+says out.txt "^Next, by itself: $dir/prog, counts at times; .morph explain. says more" "under way"
+[ "$(wc -l <out.txt)" -le 24 ] || fail "under way: the page has $(wc -l <out.txt) lines"
+
 # ---- other programs, and no such command
 m 2 "an unknown command" frobnicate
 one_line "an unknown command"
@@ -213,22 +240,13 @@ w 0 "watch list" --json list
 json "watch list" ".rules[0] | .name == \"prog\" and .mode == \"adopt\" and .audit == \"command\" and .programs == [\"$dir/prog\"]"
 w 2 "watch: nothing to find out with" --adopt --name=other add ./prog
 says err.txt 'a COMMAND that uses the program is needed' "watch: nothing to find out with"
-w 2 "watch: a client alone" --client=true --name=server add ./prog -- "$dir/prog"
-w 2 "watch: a client, no command" --client=true --ready=true --name=server add ./prog
-w 2 "watch: an empty metric" --metric= --name=server add ./prog -- "$dir/prog"
-w 2 "watch: a client for rm" --client=true --ready=true rm prog
-w 2 "watch: a rule in a client" --client=$'true\nmode = adopt' --ready=true --name=server add ./prog -- "$dir/prog"
-w 2 "watch: better how" --metric='/([0-9]+)/' --better=wider --name=server add ./prog -- "$dir/prog"
-[ ! -e etc/watch.d/server.conf ] || fail "watch: a wrong rule was written: $(cat etc/watch.d/server.conf)"
-w 0 "watch a server" --client='echo "it'"'"'s" # all' --ready=tcp:7000 --name=server add "$dir/bin/s*" -- "$dir/prog" 1
-w 0 "watch list, a server" --json list
-json "watch list, a server" '[.rules[] | select(.name == "server")][0].audit == "server"'
-says etc/watch.d/server.conf '^client = echo "it.s" # all$' "watch a server"
-cp etc/watch.d/server.conf before
-w 2 "watch: a wrong rule of the same name" --metric='/x/' --better=wider --name=server add ./prog -- "$dir/prog"
-cmp etc/watch.d/server.conf before || fail "watch: a wrong rule has replaced a right one"
-[ "$(ls etc/watch.d)" = "$(printf 'prog.conf\nserver.conf')" ] || fail "watch: left behind: $(ls etc/watch.d)"
-w 0 "watch rm of the server" rm server
+w 2 "watch: no such user" --user=no-such-user --name=other add ./prog -- "$dir/prog"
+[ ! -e etc/watch.d/other.conf ] || fail "watch: a wrong rule was written: $(cat etc/watch.d/other.conf)"
+cp etc/watch.d/prog.conf before
+w 2 "watch: a wrong rule of the same name" --user=no-such-user add ./prog -- "$dir/prog"
+cmp etc/watch.d/prog.conf before || fail "watch: a wrong rule has replaced a right one"
+w 2 "watch: two rules in one" --user=$'root\nmode = adopt' --name=other add ./prog -- "$dir/prog"
+[ "$(ls etc/watch.d)" = prog.conf ] || fail "watch: left behind: $(ls etc/watch.d)"
 w 0 "watch a pattern" --name=all add "$dir/bin/*"
 w 2 "watch a share" add 2%
 w 4 "watch the loader" add /lib64/ld-linux-x86-64.so.2

@@ -41,7 +41,8 @@ untouched() { # WHAT: every file is as dpkg wrote it
 mkdir bin
 cp "$BUILD/morph-worker" bin/
 ln -s "$BUILD/morph-stats" "$BUILD/morphd" bin/
-for p in morph-optimize morph-audit; do
+for real in "$BUILD/morph-optimize" "$dir/worker/morph-audit"; do
+	p=$(basename "$real")
 	cat >bin/$p <<END
 #!/bin/sh
 # What the worker wants: write, verify, audit, adopt or restore.
@@ -56,7 +57,7 @@ at() {
 	"$dir/hook"
 }
 at before
-"$BUILD/$p" "\$@"
+"$real" "\$@"
 ret=\$?
 at after
 exit \$ret

@@ -164,14 +164,14 @@ is prog original "no evidence"
 
 # ---- one worker at a time; a busy machine; a budget
 forget
-policy "cpu-time = 0" "pressure = 100%" "load = 1000" "battery = yes"
+policy "cost = 0" "load = 1000" "battery = yes"
 work 0 "no budget"
 state_is profiled "no budget"
 says err.txt 'the CPU time of today is used up' "no budget"
-policy "disk = 0" "pressure = 100%" "load = 1000" "battery = yes"
+policy "disk = 0" "load = 1000" "battery = yes"
 work 0 "no disk"
 says err.txt 'what may be written today is written' "no disk"
-policy "pressure = 100%" "load = 0"
+policy "load = 0"
 work 0 "busy"
 says err.txt 'the load is\|battery' "busy"
 exec 9>>state/lock

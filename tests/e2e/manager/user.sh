@@ -31,7 +31,7 @@ if cmp -s "$dir/home/bin/prog" "$dir/original"; then echo speed 100; else echo s
 END
 chmod 755 home/speed
 user_rule() { # PROGRAM
-	printf '%s\n' "program = $1" "mode = adopt" "command = $dir/home/speed" "metric = /speed ([0-9]+)/" \
+	printf '%s\n' "program = $1" "mode = adopt" "command = $dir/home/speed" \
 		"audit-time = 60" >home/.config/morph/watch.d/prog.conf
 }
 user_rule "$dir/home/bin/prog"
@@ -91,7 +91,7 @@ rm home/.local/state/morph-worker
 # ---- root's worker, and a user who swaps the file all the time: nothing of root's changes, and the user gets no
 # file of root's
 rule "mode = adopt" "$(by_speed)"
-printf '%s\n' "program = $dir/home/bin/prog" "mode = adopt" "command = $dir/home/speed" "metric = /speed ([0-9]+)/" \
+printf '%s\n' "program = $dir/home/bin/prog" "mode = adopt" "command = $dir/home/speed" \
 	"audit-time = 60" >etc/watch.d/prog.conf
 cp original secret
 chmod 4711 secret # a root program that must not be replaced, nor copied

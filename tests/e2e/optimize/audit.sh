@@ -214,5 +214,9 @@ says err.txt interrupted
 "$BUILD/tools/audit-simulate" 20 30 >out.txt || fail "audit-simulate: status $?"
 says out.txt '^autocorrelated'
 says out.txt '^ *3 % *10 % '
+"$BUILD/tools/trial-simulate" 2 20 >out.txt || fail "trial-simulate: status $?"
+says out.txt '^second user *lock-step'
+"$BUILD/tools/enough-simulate" 100 1 >out.txt || fail "enough-simulate: status $?"
+says out.txt '^ *2097152 '
 
 [ $nr_failed = 0 ]

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: comparisons of compilations
 # check-all: it measures time alone
 # alone: it measures time
 # morph-audit --compilations: a function that one compilation makes slower is named, and no other one;

@@ -41,41 +41,8 @@ nothing_left() { # WHAT
 	[ -z "$left" ] || fail "$1: left behind: $left"
 }
 
-cat >prog.c <<'END'
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-__attribute__((noinline)) int pick(int x)
-{
-	switch (x & 7) {
-	case 0: return x * 3;
-	case 1: return x - 7;
-	case 2: return x / 5;
-	case 3: return x ^ 0x55;
-	case 4: return x % 9;
-	default: return ~x;
-	}
-}
-__attribute__((noinline)) int hot(int n)
-{
-	int sum = 0;
-	for (int i = 0; i < n; i++)
-		sum += i % 7 == 3 ? pick(i + 1) : pick(i);
-	return sum;
-}
-int main(int argc, char **argv)
-{
-	if (argc > 2) { /* works until it reads a line, and then once more */
-		printf("%d\n", hot(atoi(argv[1])));
-		fflush(stdout);
-		getchar();
-	}
-	printf("%d\n", hot(argc > 1 ? atoi(argv[1]) : 1000));
-	return 0;
-}
-END
-gcc -O2 -g -Wl,--emit-relocs -o original prog.c &&
-	gcc -O1 -Wl,--emit-relocs -o newer prog.c || exit 1
+gcc -O2 -g -Wl,--emit-relocs -o original "$root/tests/data/pick.c" &&
+	gcc -O1 -Wl,--emit-relocs -o newer "$root/tests/data/pick.c" || exit 1
 touch -d '2001-02-03 04:05:06.789' original
 want=$(./original 12345)
 "$optimize" --all --report=none original -o fast || exit 1
@@ -196,7 +163,7 @@ refuses 4 'newer' "adopt a file that is no output" adopt --backup-dir=bk prog ne
 "$optimize" --all --report=none newer -o newer.fast || fail "an output of another file"
 refuses 4 'newer.fast: ' "adopt an output of another file" adopt --backup-dir=bk prog newer.fast
 "$optimize" instrument --all --report=none original -o counting || fail "a counting version"
-refuses 4 'counting: counts or times' "adopt a version that counts" adopt --backup-dir=bk prog counting
+refuses 4 'counting: is of kind edges, which adopt takes only with --kind=edges' "adopt a version that counts" adopt --backup-dir=bk prog counting
 refuses 1 'No such file' "adopt nothing" adopt --backup-dir=bk prog nowhere
 chmod 4755 prog
 refuses 4 'set-user-ID' "adopt, set-user-ID" adopt --backup-dir=bk prog fast

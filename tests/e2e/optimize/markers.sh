@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: code markers
 # Code markers: the plugin's and the header's totals are the same in every compilation; an output
 # with --markers=remove behaves as before, and leaves alone what the program itself reads.
 . "$(dirname "$0")/../lib.sh"

@@ -28,7 +28,7 @@ for file in counting polling; do
 	says err.txt 'is of another kind' "$file is no layout"
 	ends 4 "$file adopted" adopt prog $file
 done
-ends 4 "a layout does not poll" verify --kind=pep,poll prog layout
+ends 4 "a layout does not poll" verify --kind=pep+poll prog layout
 ends 2 "no such kind" verify --kind=none prog layout
 
 "$root/scripts/check/mutate-outputs" --bytes=200 --changes=400 "$dir/prog" >owners.txt || fail "$(cat owners.txt)"

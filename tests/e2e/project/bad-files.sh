@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: it writes objects
 # Whatever stands in place of a file: no command waits, or damages an input or a device, or leaves
 # something behind; one line names the file. The devices are those of a /dev of this test's own.
 . "$(dirname "$0")/../lib.sh"

@@ -77,12 +77,12 @@ offers "${commands% }" morph-stats ''
 offers "run" morphd ''
 
 # ---- values
-offers "top list explain history optimize adopt undo watch report" morph ''
+offers "top list explain history optimize adopt undo watch on off live report" morph ''
 offers "one.db" morph list -d o
 offers "callgrind counters fdata perf ways" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca
-offers "folded callgrind pprof json fdata autofdo order speedscope" morph-stats export --format=
+offers "folded callgrind pprof json fdata llvm-sample gcc-afdo order speedscope" morph-stats export --format=
 offers "module function block path copy context" morph-stats -d one.db query --by=
 offers "module function block path copy context" morph-stats --db=one.db query --by ''
 offers "blocks=ph blocks=original" morph-optimize --layout=b
@@ -90,7 +90,7 @@ offers "train refine instrument verify adopt restore" morph-optimize ''
 offers "train" morph-optimize tr
 offers "cfg counts plan place" morph-optimize --print=
 offers "text dot" morph-optimize --print-format=
-offers "audit calls edges pep" morph-optimize instrument --kind=
+offers "audit calls edges meter pep" morph-optimize instrument --kind=
 offers "plain threads atomic" morph-optimize train --counters=
 offers "one.db" morph-optimize restore o
 offers "one.db" morph-optimize verify one.db o
@@ -194,7 +194,7 @@ pressed() {
 if command -v python3 >/dev/null; then
 	pressed morph-stats "morph-stats anno" "morph-stats annotate "
 	pressed morph-stats "morph-stats export --form" "morph-stats export --format="
-	pressed morph-stats "morph-stats export --format=auto" "--format=autofdo "
+	pressed morph-stats "morph-stats export --format=llvm" "--format=llvm-sample "
 	pressed morph-stats "morph-stats --db=one" "--db=one.db "
 	pressed morph-optimize "morph-optimize --report=js" "--report=json "
 	pressed morph-optimize "morph-optimize thr" 'three\ four.db '

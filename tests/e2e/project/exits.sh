@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: the table lists all programs
 # check-all: each exit status of each program, and signals at many moments
 # Each exit status that a manual page documents has a test that causes it. Standard output may be
 # closed, full, or read by a process that ends early. An interrupt leaves nothing behind.
@@ -337,7 +338,7 @@ for c in $commands; do
 	}
 	full morph-stats "$c" --help
 done
-for f in folded callgrind pprof fdata autofdo order; do
+for f in folded callgrind pprof fdata order; do
 	full morph-stats -d s.db export --format=$f
 done
 for p in morph-stats morph-optimize morph-audit morphd "morphd run"; do

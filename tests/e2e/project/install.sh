@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: it expects the header of code markers
 # make install puts every program, manual page, the unit and its files in the right place, and
 # nothing into /var/lib. The installed programs answer --version and --help. systemd accepts the
 # unit and rates it as confined. The installed configuration is valid.
@@ -49,7 +50,7 @@ done
 # Files of the service and the module; nothing else is installed beside the programs.
 {
 	printf '%s\n' etc/morph/morphd.conf etc/morph/morph.conf usr/lib/systemd/system/morphd.service \
-		usr/lib/systemd/system/morph-optimize.{service,timer,path} \
+		usr/lib/systemd/system/morph-optimize.{service,socket,timer,path} \
 		usr/lib/systemd/system-preset/60-morph.preset \
 		usr/lib/systemd/user/morph-optimize.{service,timer} \
 		usr/share/doc/morph/examples/morph.conf \
@@ -79,6 +80,10 @@ modes() {
 }
 wrong=$(modes "$dest")
 [ -z "$wrong" ] || fail "wrong modes: $wrong"
+# An odd program that needs too much memory ends morph-optimize, and not the worker with all of its work.
+for unit in "$dest"/usr/lib/systemd/{system,user}/morph-optimize.service; do
+	grep -q '^OOMPolicy=continue$' "$unit" || fail "$unit: too little memory ends the worker"
+done
 unit=$dest/usr/lib/systemd/system/morphd.service
 grep -q '^ExecStart=/usr/sbin/morphd --wait --config=/etc/morph/morphd.conf$' "$unit" ||
 	fail "the unit does not start /usr/sbin/morphd with its configuration"
@@ -117,8 +122,8 @@ cp "$TMPDIR/other/e/morph/morph.conf" "$policy/"
 "$dest/usr/sbin/morph-worker" --check --config="$policy" || fail "the installed policy is wrong"
 sed -i 's/^#\([a-z-]* = .*\)/\1/' "$policy/morph.conf"
 "$dest/usr/sbin/morph-worker" --check --config="$policy" || fail "the defaults in the policy are wrong"
-# It shows each key with its default; exclude has none.
-sed -n '/main_keys\[\]/,/^}/s/^\t{"\([a-z-]*\)".*/\1/p' daemon/policy/policy_keys.c | grep -vx exclude | sort >"$TMPDIR/keys"
+# It shows each key with its default; lists of patterns have none.
+sed -n '/main_keys\[\]/,/^}/s/^\t{"\([a-z-]*\)".*/\1/p' daemon/policy/policy_keys.c | grep -vxe exclude -e only | sort >"$TMPDIR/keys"
 [ "$(wc -l <"$TMPDIR/keys")" -gt 10 ] || fail "the keys of the policy were not found"
 sed -n 's/^\([a-z-]*\) = .*/\1/p' "$policy/morph.conf" | sort | diff "$TMPDIR/keys" - >&2 ||
 	fail "the policy shows other keys than morph-worker knows"
@@ -131,7 +136,7 @@ done < <(sed -n 's/^#options morphmon //p' kmod/morphmon.modprobe.conf)
 # The collector is enabled by preset, the worker is not.
 preset=$dest/usr/lib/systemd/system-preset/60-morph.preset
 for pair in enable:morphd.service disable:morph-optimize.service disable:morph-optimize.timer \
-	disable:morph-optimize.path; do
+	disable:morph-optimize.path disable:morph-optimize.socket; do
 	grep -qx "${pair%:*} ${pair#*:}" "$preset" || fail "the preset does not ${pair%:*} ${pair#*:}"
 done
 
@@ -159,7 +164,7 @@ if command -v systemd-analyze >/dev/null; then
 	! systemd-analyze security --no-pager --offline=true --threshold=1 "$unit" >/dev/null 2>&1 ||
 		fail "systemd-analyze does not look at the threshold"
 	mkdir -p "$dest/bin" && touch "$dest/bin/kill" && chmod +x "$dest/bin/kill"
-	for target in sysinit basic shutdown multi-user local-fs timers paths network-online; do
+	for target in sysinit basic shutdown multi-user local-fs timers paths sockets network-online; do
 		printf '[Unit]\nDescription=%s\n' $target >"$dest/usr/lib/systemd/system/$target.target"
 	done
 	systemd-analyze verify --man=no --root="$dest" morphd.service >"$TMPDIR/verify" 2>&1 ||

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: json.md lists the fields of all programs
 # The output of each program with --json is valid whatever the names of files and functions, and has
 # exactly the fields that Documentation/json.md documents. It takes half a minute: each program has to print each of its
 # outputs once, of samples, audits and a fleet as well.
@@ -137,6 +138,8 @@ says verify-object 0 morph-optimize verify --json hot.o fast.o
 says adjusted 0 morph-optimize --json --all --adjust=@adjustments --dry-run "./$prog"
 says stress 0 morph-optimize --report=json --lab=stress-layout=4 --lab=stress-inline=4 --dry-run "./$prog"
 says counting 0 morph-optimize instrument --report=json --kind=edges --counts=c --dry-run "./$prog"
+objdump -t "./$prog" | awk '$NF == "main" { sub(/^0*/, "", $1); print "0x" $1 "<outside" }' >places
+says metering 0 morph-optimize instrument --report=json --kind=meter --meter=places --counts=c --dry-run "./$prog"
 says auditing 0 morph-optimize instrument --report=json --kind=audit --counts=c --db=s.db --min-samples=1 --only=other --dry-run "./$prog"
 says numbering 0 morph-optimize instrument --report=json --kind=pep,poll --counts=c --db=s.db --min-samples=1 --dry-run "./$prog"
 says clocking 0 morph-optimize instrument --report=json --kind=calls --counts=c --db=s.db --min-samples=1 --dry-run "./$prog"
@@ -288,6 +291,16 @@ sqlite3 morph.db "UPDATE job SET ratio = 1.1, lowest = 1.05, highest = 1.2" || f
 mo undo 0 undo "./morph $prog"
 mo list-users 0 list
 kill $user
+"./$prog" 3000000000 >out.txt &
+user=$!
+awaits '[ "$(readlink /proc/$user/exe)" != "$(readlink /proc/$$/exe)" ]' || fail "$prog does not start"
+mo live-place 0 live place $user
+morph-optimize --db=s.db --live-at="$(jq .live_at morph-live-place.json)" -o live "./$prog" >/dev/null ||
+	fail "no version for a running process"
+mo live-adopt 0 live adopt $user live
+mo live-status 0 live status $user
+mo live-adopt-nobody 1 live adopt 999999999 live
+kill $user
 sqlite3 morph.db "UPDATE job SET state = 'wanted', ratio = 1.1, lowest = 1.05, highest = 1.2;
 	UPDATE history SET ratio = 1.1, lowest = 1.05, highest = 1.2" || fail "sqlite3"
 mo overview-measured 0
@@ -299,6 +312,12 @@ mo top 0 top
 mo report 0 report -o report.html
 mo watch 0 watch --policy=etc add "./$prog"
 mo rules 0 watch --policy=etc list
+mo on 0 on --policy=etc --only=/usr/* --except=/opt/*
+sqlite3 morph.db "UPDATE job SET state = 'undone'" || fail "sqlite3"
+mo optimize-again 0 optimize "./morph $prog"
+mo adopt-again 0 adopt "./morph $prog"
+sqlite3 morph.db "UPDATE job SET ratio = 1.1, lowest = 1.05, highest = 1.2" || fail "sqlite3"
+mo off 0 off --policy=etc
 mo optimize-all 0 undo --all
 
 export PYTHONIOENCODING=utf-8

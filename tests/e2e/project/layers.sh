@@ -76,6 +76,20 @@ sees "a header that many include" 'libprof/elf/other.h: 30 files include it'
 tree
 echo '`gone.c`' >>libprof/elf/README.md
 sees "a README that names no file" 'names gone.c, which does not exist'
+
+tree
+printf '\nIncludes: elf, base. No more.\n' >>libprof/cfg/README.md
+: >libprof/elf/elf.h
+echo '`elf`' >>libprof/elf/README.md
+echo '#include "libprof/elf/elf.h"' >>libprof/cfg/file_cfg.c
+sees "a README that names a folder too many" 'libprof/cfg/README.md: must be: Includes: elf.'
+"$root/scripts/check/layers" --write . >out.txt
+passes "a mended README"
+says libprof/cfg/README.md 'Includes: elf. No more.'
+: >libprof/base/base.h
+echo '`base`' >>libprof/base/README.md
+echo '#include "libprof/base/base.h"' >>libprof/cfg/file_cfg.c
+sees "a README that lacks a folder" 'libprof/cfg/README.md: must be: Includes: elf, base.'
 tree
 sed -i '/`elf/d' Documentation/architecture.md
 sees "a folder that the page does not name" 'does not name elf/'

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: the pages describe all programs
 # The manual pages describe the options that --help prints, and no others.
 set -u
 root=$(cd "$(dirname "$0")/../../.." && pwd)

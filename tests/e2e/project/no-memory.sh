@@ -155,6 +155,7 @@ reads morph-stats -d s.db query --by=block --json
 reads morph-stats -d s.db annotate --binary=prog choose
 morph-stats -d s.db export --format=pprof -m prog
 morph-stats -d s.db export --format=fdata -m prog
+morph-stats -d s.db export --format=llvm-sample -m prog
 morph-stats -d s.db flame --json
 morph-stats -d s.db heat --json prog
 morph-stats diff --by=function s.db s.db

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# parts: it reads objects
 # A file becomes shorter while a program reads it: one line says so, and nothing is left behind.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-files.sh"

@@ -110,7 +110,7 @@ for prog in $progs; do
 		key in have && have[key] == $8 { same++ }
 		END { exit !(same >= 0.4 * FNR) }' seen.fdata again.fdata ||
 		fail "$prog: branches come back otherwise: $(diff seen.fdata again.fdata | head -4)"
-	for f in callgrind autofdo order json; do
+	for f in callgrind order json; do
 		ends 0 "$f with branches" out.txt --db j.db export --format=$f --binary=$prog
 		[ -s out.txt ] || fail "$f with branches is empty"
 	done

@@ -156,7 +156,7 @@ jq -e '.modules[0] | .code == false and (.why | length) > 0 and (.functions | le
 ends 0 "callgrind without the file" out.cg --db s.db export --format=callgrind -m cxx
 callgrind_annotate out.cg >ann.txt 2>&1 || fail "callgrind_annotate without the file"
 says ann.txt '100.0%)  PROGRAM TOTALS' "callgrind without the file"
-for f in fdata autofdo order; do
+for f in fdata order; do
 	ends 1 "$f without the file" out.txt --db s.db export --format=$f -m cxx
 	[ "$(wc -l <err.txt)" = 1 ] || fail "$f without the file: $(cat err.txt)"
 	[ ! -s out.txt ] || fail "$f without the file writes something"
@@ -169,12 +169,12 @@ rm cxx
 mv away cxx
 
 # ---- a full disk, impossible options, several modules
-for f in folded callgrind pprof json fdata autofdo order; do
+for f in folded callgrind pprof json fdata order; do
 	"$BUILD/morph-stats" --db s.db export --format=$f --binary=cxx >/dev/full 2>err.txt
 	[ $? = 1 ] || fail "$f on a full disk: no failure"
 	says err.txt 'No space left' "$f on a full disk"
 done
-for f in fdata autofdo order; do
+for f in fdata order; do
 	ends 1 "$f of several modules" out.txt --db s.db export --format=$f
 	says err.txt 'takes one module' "$f of several modules"
 done

@@ -30,6 +30,15 @@ command_ends 0 "root's output: write" "$optimize" --report=none --all -o own pro
 cmp -s own theirs/out && fail "the same bytes, so the test shows nothing"
 command_ends 0 "root's output" "$optimize" adopt --report=none --backup-dir=backup prog own
 cmp -s prog own || fail "root's output: not in place"
+
+# ---- whoever may read a file can lock it: that keeps nobody from putting the original back
+mkfifo locked
+as_nobody flock -F prog sh -c 'echo locked; exec sleep 600' >locked &
+at_exit "kill $! 2>/dev/null"
+read -r _ <locked
+flock -n prog true && fail "locked: it is not"
+command_ends 0 "locked" "$optimize" restore --report=none --backup-dir=backup prog
+cmp -s prog original || fail "locked: the original is not in place"
 cp original prog
 
 # ---- and the other way round: a user takes own ones only, or root's

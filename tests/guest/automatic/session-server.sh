@@ -15,7 +15,6 @@ check "the worker's AppArmor profile is loaded, in enforce mode" profile_loaded
 cat >/etc/morph/morph.conf <<'CONF'
 share = 0
 min-samples = 12000
-pressure = 100%
 load = 1000
 busy = 100%
 probation = 1m
@@ -23,7 +22,6 @@ CONF
 cat >/etc/morph/watch.d/server.conf <<'CONF'
 program = /opt/trial/server
 mode = adopt
-audit = in-process
 instrument = yes
 user = bob
 unit = server.service

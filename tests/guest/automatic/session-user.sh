@@ -32,7 +32,6 @@ as alice mkdir -p /home/alice/.config/morph
 as alice tee /home/alice/.config/morph/morph.conf >/dev/null <<'CONF'
 share = 0
 min-samples = 500
-pressure = 100%
 load = 1000
 busy = 100%
 audit-time = 3m

@@ -24,7 +24,6 @@ check "the worker's path unit is disabled" disabled morph-optimize.path
 cat >/etc/morph/morph.conf <<'CONF'
 share = 0
 min-samples = 500
-pressure = 100%
 load = 1000
 busy = 100%
 audit-time = 3m

@@ -131,6 +131,45 @@ static bool is_free_field(const struct trial *t, uint64_t off)
 	       (field == offsetof(Elf64_Shdr, sh_offset) && !sec->size);
 }
 
+/*
+ * Stubs keep a number in a register by mov $number, %reg or lea number(%other), %reg. Return: the register; 16: the
+ * instruction is neither.
+ */
+static unsigned int numbered(const uint8_t *b, size_t len)
+{
+	unsigned int rex = 0;
+
+	if (len && (*b & 0xf0) == 0x40) {
+		rex = *b++;
+		len--;
+	}
+	if (len == 5 && (*b & 0xf8) == 0xb8)
+		return (*b & 7u) | (rex & 1) << 3;
+	return len >= 3 && *b == 0x8d ? (b[1] >> 3 & 7u) | (rex & 4) << 1 : 16;
+}
+
+/* Is the byte in an instruction of a stub that sets a number, and still sets one in the same register? */
+static bool is_number(const struct trial *t, uint64_t off)
+{
+	const uint8_t *was = t->output->data, *now = t->changed;
+	uint64_t vaddr, at, start;
+	struct mp_insn a, b;
+
+	if (owner_at(t, off)->owner != ME_OWNER_STUB ||
+	    !mp_elf_off_to_vaddr(t->output, off, &vaddr))
+		return false;
+	for (at = code_start(t, vaddr); at && at <= vaddr; at += a.len) {
+		if (!mp_elf_vaddr_to_off(t->output, at, &start) ||
+		    mp_insn_decode(was + start, t->output->size - start, at, &a))
+			return false;
+		if (vaddr < at + a.len)
+			return !mp_insn_decode(now + start, t->output->size - start, at, &b) &&
+			       a.len == b.len && numbered(was + start, a.len) < 16 &&
+			       numbered(was + start, a.len) == numbered(now + start, a.len);
+	}
+	return false;
+}
+
 /* Is what was accepted what its owner's reason says? */
 static bool is_explained(const struct trial *t, uint64_t off, enum me_owner owner)
 {
@@ -145,6 +184,9 @@ static bool is_explained(const struct trial *t, uint64_t off, enum me_owner owne
 			return true;
 		return owner == ME_OWNER_OLD &&
 		       (is_same_word(t, off) || is_size_of_symbol(t, off, ".dynsym"));
+	case ME_OWNER_STUB:
+		return is_number(t, off) ||
+		       (mp_elf_off_to_vaddr(t->output, off, &vaddr) && is_same_way(t, vaddr));
 	case ME_OWNER_SYMBOLS: return is_size_of_symbol(t, off, ".symtab");
 	case ME_OWNER_SHDRS: return is_free_field(t, off);
 	default: return true;
@@ -218,6 +260,8 @@ static int replace_bytes(struct trial *t, uint64_t nr)
 static const char any_copy[] = "leads to a copy of the same code, or to its old place",
 		  same_code[] = "the original has the same code at both places",
 		  old_code[] = "the old code runs as before",
+		  other_number[] = "a number that a stub keeps says only what a profile means",
+		  no_numbers[] = "nothing names these sections by their numbers",
 		  not_reached[] = "control does not arrive there";
 
 /* A random number that often is a likely mistake. */
@@ -349,6 +393,7 @@ static bool change_insn(struct trial *t)
 	if (insn.len != other.len)
 		return false;
 	memcpy(t->changed + off, t->output->data + from, insn.len);
+	t->reason = is_number(t, off) ? other_number : NULL;
 	return true;
 }
 
@@ -416,6 +461,23 @@ static bool change_map(struct trial *t)
 	return fits;
 }
 
+/* Does the code before the padding at @off end in an instruction behind which control does not go on? */
+static bool is_behind_end(const struct trial *t, uint64_t off)
+{
+	const struct me_owned *code = owner_at(t, off) - 1;
+	struct mp_insn insn = {.kind = MP_INSN_OTHER};
+	uint64_t at, end, start;
+
+	if (!mp_elf_off_to_vaddr(t->output, code->end - 1, &end))
+		return false;
+	for (at = code_start(t, end++); at && at < end; at += insn.len)
+		if (!mp_elf_vaddr_to_off(t->output, at, &start) ||
+		    mp_insn_decode(t->output->data + start, t->output->size - start, at, &insn))
+			return false;
+	return at == end && (insn.kind == MP_INSN_JUMP || insn.kind == MP_INSN_IJUMP ||
+			     insn.kind == MP_INSN_RET || insn.kind == MP_INSN_TRAP);
+}
+
 static bool change_padding(struct trial *t)
 {
 	uint64_t size = t->bytes[ME_OWNER_PADDING], off;
@@ -423,9 +485,9 @@ static bool change_padding(struct trial *t)
 	if (!size)
 		return false;
 	off = byte_of(t, ME_OWNER_PADDING, draw(t, size));
+	t->reason = is_behind_end(t, off) ? not_reached : NULL;
 	for (uint64_t end = owner_at(t, off)->end; off < end && draw(t, 8); off++)
 		t->changed[off] = draw(t, 2) ? 0xcc : 0x90;
-	t->reason = not_reached;
 	return true;
 }
 
@@ -535,6 +597,23 @@ static bool change_note(struct trial *t)
 	return put_word(t, off, other_value(t, word_at(t, off)), 4);
 }
 
+/* Does a header or a symbol name the section by its number? */
+static bool has_name_by_number(const struct trial *t, uint64_t section)
+{
+	const struct mp_elf *n = t->output;
+	bool found = section == n->ehdr.e_shstrndx;
+
+	for (uint32_t i = 0; i < n->nr_sections; i++) {
+		const struct mp_section *sec = &n->sections[i];
+
+		found |= sec->link == section ||
+			 (sec->flags & SHF_INFO_LINK && sec->info == section);
+	}
+	for (uint32_t i = 0; i < n->nr_symbols; i++)
+		found |= n->symbols[i].shndx == section;
+	return found;
+}
+
 /* A field of the ELF header, of a program header or of a section header; or two headers are exchanged. */
 static bool change_header(struct trial *t)
 {
@@ -554,6 +633,9 @@ static bool change_header(struct trial *t)
 	if (draw(t, 8) == 0) {
 		memcpy(t->changed + a, t->output->data + b, size);
 		memcpy(t->changed + b, t->output->data + a, size);
+		if (table == eh->e_shoff && !has_name_by_number(t, (a - table) / size) &&
+		    !has_name_by_number(t, (b - table) / size))
+			t->reason = no_numbers;
 		return memcmp(t->changed + a, t->output->data + a, size);
 	}
 	a += draw(t, size / 8) * 8;

@@ -146,7 +146,12 @@ static void side_fini(struct od_side *side)
 
 int vo_debug(struct vo *vo)
 {
-	struct od od = {.vo = vo, .old = {.side = &vo->old}, .new = {.side = &vo->new}};
+	struct od od = {
+		.vo = vo,
+		.old = {.side = &vo->old},
+		.new = {.side = &vo->new},
+		/* The rest of an object is code, and relocations of three times the size. */
+		.work = vd_work_for(((uint64_t)vo->old.obj->size + vo->new.obj->size) / 4)};
 	const struct mp_relobj *obj = vo->old.obj;
 	bool any = false;
 	int rc;
@@ -160,12 +165,13 @@ int vo_debug(struct vo *vo)
 		rc = find_sections(&od, &od.new);
 	if (!rc)
 		rc = od_pairs(&od);
-	od.looks_max = OD_LOOKS * (od.nr_pairs + (uint64_t)vo->old.obj->size + vo->new.obj->size);
 	if (!rc)
 		rc = od_lines(&od);
 	for (uint32_t i = 1; !rc && i < obj->nr_sections; i++)
 		if (vo_is_debug(&obj->sections[i]))
 			rc = compare_section(&od, i);
+	if (!rc && !od.work.left)
+		rc = od_refuse(&od, &od.old, 0, 0, VD_TOO_LONG);
 	side_fini(&od.old);
 	side_fini(&od.new);
 	free(od.by_old);

@@ -118,11 +118,11 @@ static bool in_code(const struct od_side *side, struct vd_addr addr)
 	return addr.section && mp_relobj_is_code(&side->side->obj->sections[addr.section]);
 }
 
-static bool same_address(struct od *od, struct vd_addr old, struct vd_addr new, bool behind)
+static bool same_address(struct od *od, struct vd_addr was, struct vd_addr now, bool behind)
 {
-	if (!in_code(&od->old, old))
-		return old.section == new.section &&old.off == new.off;
-	return in_code(&od->new, new) && od_is_pair(od, place_of(old), place_of(new), behind);
+	if (!in_code(&od->old, was))
+		return was.section == now.section && was.off == now.off;
+	return in_code(&od->new, now) && od_is_pair(od, place_of(was), place_of(now), behind);
 }
 
 /* Two lists of locations: the same holds at all pairs. Return: 0, -ENOMEM, -EPERM. */
@@ -271,8 +271,6 @@ static int compare_entry(struct od *od, struct entry *old, struct entry *new)
 		rc = -EPERM;
 	if (!rc)
 		rc = same_code(od, old, new);
-	if (!rc && !od_may_look(od))
-		rc = -EPERM;
 	return rc == -EPERM ? od_refuse(od, &od->old, od->old.unit.section, old->e.off,
 					od->why ? od->why : "is another entry in the new object")
 			    : rc;

@@ -22,7 +22,7 @@ uint64_t od_offset(const struct od_side *side, uint32_t section, const uint8_t *
 	return (uint64_t)(p - side->side->obj->sections[section].data);
 }
 
-const Elf64_Rela *od_reloc(const struct od_side *side, uint32_t section, uint64_t off)
+static const Elf64_Rela *reloc(const struct od_side *side, uint32_t section, uint64_t off)
 {
 	const struct mp_relobj_section *s = &side->side->obj->sections[section];
 	uint32_t i = mp_relobj_reloc_at(s, off);
@@ -33,7 +33,7 @@ const Elf64_Rela *od_reloc(const struct od_side *side, uint32_t section, uint64_
 struct vd_addr od_field(const struct od_side *side, uint32_t section, uint64_t off,
 			unsigned int size)
 {
-	const Elf64_Rela *r = od_reloc(side, section, off);
+	const Elf64_Rela *r = reloc(side, section, off);
 	struct vf_cursor c = od_cursor_at(side, section, off);
 	const Elf64_Sym *symbol;
 

@@ -12,10 +12,10 @@
 #include "libprof/base/search.h"
 
 /* Opens the program at @off. */
-static bool open_program(const struct od_side *side, uint64_t off, struct vd_line *l)
+static bool open_program(struct od *od, const struct od_side *side, uint64_t off, struct vd_line *l)
 {
-	return vd_line_open(od_cursor_at(side, side->line, off), l) && l->min_insn == 1 &&
-	       l->max_ops == 1;
+	return vd_line_open(od_cursor_at(side, side->line, off), &od->work, l) &&
+	       l->min_insn == 1 && l->max_ops == 1;
 }
 
 static bool add_row(struct od_side *side, const struct od_row *row)
@@ -118,7 +118,7 @@ static int read_side(struct od *od, struct od_side *side)
 		if (mp_grow(side->programs, side->cap_programs, (uint64_t)side->nr_programs + 1))
 			return -ENOMEM;
 		side->programs[side->nr_programs++] = off;
-		if (!open_program(side, off, &l))
+		if (!open_program(od, side, off, &l))
 			return od_refuse(od, side, side->line, off, "is no line program");
 		if (!read_program(side, &l, side->nr_programs - 1))
 			return od_refuse(od, side, side->line, off, "is a damaged line program");
@@ -137,7 +137,7 @@ static int compare_headers(struct od *od)
 		struct vo_place b = {od->new.line, (uint32_t)od->new.programs[i] + 4};
 		struct vd_line l;
 
-		if (!open_program(&od->old, od->old.programs[i], &l) ||
+		if (!open_program(od, &od->old, od->old.programs[i], &l) ||
 		    !od_same_bytes(od, a, b, od_offset(&od->old, a.section, l.code) - a.off))
 			return od_refuse(od, &od->new, b.section, b.off, "names other files");
 	}
@@ -173,7 +173,7 @@ static const struct od_row *statement(struct od *od, const struct od_side *side,
 		row--;
 	for (; row >= side->rows && row->section == place.section &&
 	       row->row.address == place.off && !row->end;
-	     row--, od->looks++)
+	     row--, vd_spend(&od->work, 1))
 		if (row->row.flags & VD_STMT)
 			return row;
 	return NULL;
@@ -210,9 +210,8 @@ int od_lines(struct od *od)
 	if (!rc)
 		rc = compare_headers(od);
 	for (uint32_t i = 0; !rc && i < od->nr_pairs; i++)
-		if (!same_rows(od, &od->by_old[i]) || !od_may_look(od))
+		if (!vd_spend(&od->work, 1) || !same_rows(od, &od->by_old[i]))
 			rc = od_refuse(od, &od->old, od->by_old[i].old.section,
-				       od->by_old[i].old.off,
-				       od->why ? od->why : "has another line in the new object");
+				       od->by_old[i].old.off, "has another line in the new object");
 	return rc;
 }

@@ -37,7 +37,8 @@ int od_read_list(struct od *od, struct od_side *side, bool locations, uint64_t o
 {
 	bool five = side->unit.u.version >= 5;
 	struct lists lists = {.side = side};
-	struct vd_list l = {.from = {field, indexed, &lists},
+	struct vd_list l = {.work = &od->work,
+			    .from = {field, indexed, &lists},
 			    .version = side->unit.u.version,
 			    .locations = locations,
 			    .base = side->unit.base};
@@ -65,7 +66,5 @@ int od_read_list(struct od *od, struct od_side *side, bool locations, uint64_t o
 		else if ((range.anywhere || range.start < range.end) && !od_add_range(out, &range))
 			return -ENOMEM;
 	}
-	od->looks += l.nr_read;
-	l.c.bad |= !od_may_look(od);
 	return l.c.bad ? od_refuse(od, side, lists.section, off, "is a damaged list") : 0;
 }

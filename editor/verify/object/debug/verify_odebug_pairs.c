@@ -68,7 +68,7 @@ static bool is_pair_behind(struct od *od, struct vo_place old, struct vo_place n
 	       od->by_old[i].old.off + 15 >= old.off) {
 		const struct od_pair *p = &od->by_old[i];
 
-		od->looks++;
+		vd_spend(&od->work, 1);
 		if (p->old.off + p->old_len != old.off)
 			continue;
 		known = true;
@@ -89,7 +89,8 @@ bool od_is_pair(struct od *od, struct vo_place old, struct vo_place new, bool be
 	i = pair_at(od, old, false);
 	if (i == od->nr_pairs || !same_place(od->by_old[i].old, old))
 		return true; /* code that nothing leads to */
-	for (; i < od->nr_pairs && same_place(od->by_old[i].old, old); i++, od->looks++)
+	for (; i < od->nr_pairs && same_place(od->by_old[i].old, old) && vd_spend(&od->work, 1);
+	     i++)
 		if (same_place(od->by_old[i].new, new))
 			return true;
 	return false;
@@ -109,20 +110,20 @@ static bool same_reloc(struct od *od, const Elf64_Rela *x, const Elf64_Rela *y)
 	const struct mp_relobj *obj = od->vo->old.obj;
 	const Elf64_Sym *a = &obj->symbols[ELF64_R_SYM(x->r_info)];
 	const Elf64_Sym *b = &od->vo->new.obj->symbols[ELF64_R_SYM(y->r_info)];
-	struct vo_ref old, new;
+	struct vo_ref was, now;
 
 	if (od->old.line && a->st_shndx == od->old.line)
-		return b->st_shndx == od->new.line &&ELF64_R_TYPE(x->r_info) ==
+		return od->new.line == b->st_shndx &&ELF64_R_TYPE(x->r_info) ==
 			       ELF64_R_TYPE(y->r_info) &&
 		       same_program(od, a->st_value + (uint64_t)x->r_addend,
 				    b->st_value + (uint64_t)y->r_addend);
 	if (vo_same_symbol(od->vo, x, y))
 		return true;
-	old = vo_ref_of(&od->vo->old, x, 0);
-	new = vo_ref_of(&od->vo->new, y, 0);
-	return old.code && new.code &&ELF64_R_TYPE(x->r_info) ==
-				   R_X86_64_64 &&ELF64_R_TYPE(y->r_info) ==
-				   R_X86_64_64 &&od_is_pair(od, old.place, new.place, false);
+	was = vo_ref_of(&od->vo->old, x, 0);
+	now = vo_ref_of(&od->vo->new, y, 0);
+	return was.code && now.code && ELF64_R_TYPE(x->r_info) == R_X86_64_64 &&
+	       ELF64_R_TYPE(y->r_info) == R_X86_64_64 &&
+	       od_is_pair(od, was.place, now.place, false);
 }
 
 bool od_same_bytes(struct od *od, struct vo_place old, struct vo_place new, uint64_t size)
@@ -235,8 +236,7 @@ static bool same_expr(struct od *od, const struct od_list *old, const struct od_
 	if (!x->expr_size || (same_place(a, od->same.old) && same_place(b, od->same.new) &&
 			      x->expr_size == od->same_size))
 		return true;
-	od->looks += x->expr_size / 16;
-	if (!od_same_bytes(od, a, b, x->expr_size))
+	if (!vd_spend(&od->work, x->expr_size) || !od_same_bytes(od, a, b, x->expr_size))
 		return false;
 	od->same.old = a;
 	od->same.new = b;
@@ -252,11 +252,8 @@ static bool same_at(struct od *od, struct od_list *old, struct od_list *new, str
 	for (;;) {
 		const struct od_range *x = next_at(old, a, &i), *y = next_at(new, b, &k);
 
-		if (!x || !y) {
-			/* In sorted lists it is at most one each. */
-			od->looks += i + k > 2 ? i + k : 0;
-			return !x && !y;
-		}
+		if (!x || !y)
+			return vd_spend(&od->work, i + k) && !x && !y;
 		if (!same_expr(od, old, new, x, y))
 			return false;
 	}
@@ -293,7 +290,7 @@ static bool same_in(struct od *od, struct od_list *old, struct od_list *new,
 
 			if (at.section != range->section || at.off >= range->end)
 				break;
-			if (!same_at_pair(od, old, new, &pairs[i]) || !od_may_look(od))
+			if (!same_at_pair(od, old, new, &pairs[i]))
 				return false;
 		}
 	}
@@ -303,9 +300,8 @@ static bool same_in(struct od *od, struct od_list *old, struct od_list *new,
 /* A range that ends behind its section would be true of what a linker puts there. */
 static bool in_sections(const struct od *od, const struct od_list *new)
 {
-	for (uint32_t i = 0; i < new->nr; i++)
-		if (new->list[i].section &&new->list[i].end >
-		    od->vo->new.obj->sections[new->list[i].section].header.sh_size)
+	for (const struct od_range *r = new->list; r < new->list + new->nr; r++)
+		if (r->section && r->end > od->vo->new.obj->sections[r->section].header.sh_size)
 			return false;
 	return true;
 }

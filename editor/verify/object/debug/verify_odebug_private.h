@@ -66,39 +66,25 @@ struct od {
 	struct od_side old, new;
 	struct od_pair *by_old, *by_new;
 	uint32_t nr_pairs;
-	uint64_t looks, looks_max; /* at instructions, rows, abbreviations and entries of lists */
-	const char *why;	   /* an entry differs */
-	struct od_list was, now;   /* locations of the value at hand */
+	struct vd_work work;
+	const char *why;		   /* an entry differs */
+	struct od_list was, now;	   /* locations of the value at hand */
 	struct od_list code_was, code_now; /* code of the entry at hand */
 	/* The last two expressions that were found to be the same. */
 	struct od_pair same;
 	uint64_t same_size;
 };
 
-/*
- * Scopes may be nested, and lists named again and again: the time must stay in proportion to the objects. For those of
- * compilers, there is less than one look for every five bytes.
- */
-#define OD_LOOKS 16
-static inline bool od_may_look(struct od *od)
-{
-	if (od->looks++ < od->looks_max)
-		return true;
-	od->why = "has debug information that takes too long to compare";
-	return false;
-}
-
 /* ---- verify_odebug_fields.c ---- */
 static inline int od_refuse(struct od *od, const struct od_side *side, uint32_t section,
 			    uint64_t off, const char *why)
 {
-	return vo_refuse(od->vo, side->side, section, off, why);
+	return vo_refuse(od->vo, side->side, section, off, od->work.left ? why : VD_TOO_LONG);
 }
 
 struct vf_cursor od_cursor_at(const struct od_side *side, uint32_t section, uint64_t off);
 /* The offset in the section of a byte of it. */
 uint64_t od_offset(const struct od_side *side, uint32_t section, const uint8_t *p);
-const Elf64_Rela *od_reloc(const struct od_side *side, uint32_t section, uint64_t off);
 /* The field of @size bytes at @off: what its relocation leads to, or its number. */
 struct vd_addr od_field(const struct od_side *side, uint32_t section, uint64_t off,
 			unsigned int size);

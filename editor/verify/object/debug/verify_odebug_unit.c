@@ -19,8 +19,7 @@ static bool leads_elsewhere(unsigned int form)
 }
 
 /* Units that follow one another often share a table. Return: 0, -ENOMEM, -EBADMSG. */
-static int read_abbrevs(struct od *od, struct od_side *side, uint64_t off,
-			const struct vd_unit *last)
+static int read_abbrevs(struct od_side *side, uint64_t off, const struct vd_unit *last)
 {
 	struct vd_unit *u = &side->unit.u;
 	int rc;
@@ -28,11 +27,9 @@ static int read_abbrevs(struct od *od, struct od_side *side, uint64_t off,
 	u->abbrev_off = off;
 	if (side->unit.has_table && last->abbrev_off == off && last->version == u->version)
 		return 0;
-	rc = vd_abbrevs_read(od_cursor_at(side, side->abbrev, off), u->version, &u->abbrevs);
+	rc = vd_abbrevs_read(od_cursor_at(side, side->abbrev, off), u->version, u->work,
+			     &u->abbrevs);
 	side->unit.has_table = !rc;
-	od->looks += u->abbrevs.nr + u->abbrevs.nr_attrs;
-	if (!rc && !od_may_look(od))
-		return -EBADMSG;
 	for (uint32_t i = 0; !rc && i < u->abbrevs.nr_attrs; i++)
 		if (leads_elsewhere(u->abbrevs.attrs[i].form))
 			rc = -EBADMSG;
@@ -86,15 +83,16 @@ int od_unit(struct od *od, struct od_side *side, uint32_t section, uint64_t off)
 	int rc;
 
 	unit->section = section;
+	u->work = &od->work;
 	if (!vd_unit_header(s->data, s->header.sh_size, off, types ? DW_UT_type : DW_UT_compile,
 			    u) ||
 	    !side->abbrev ||
 	    (u->type != DW_UT_compile && u->type != DW_UT_type && u->type != DW_UT_partial))
 		return od_refuse(od, side, section, off, "is no unit");
-	rc = read_abbrevs(od, side, od_field(side, section, u->abbrev_field, 4).off, &last);
+	rc = read_abbrevs(side, od_field(side, section, u->abbrev_field, 4).off, &last);
 	if (rc)
-		return rc == -ENOMEM ? rc
-				     : od_refuse(od, side, section, off,
-						 od->why ? od->why : "has damaged abbreviations");
+		return rc == -ENOMEM
+			       ? rc
+			       : od_refuse(od, side, section, off, "has damaged abbreviations");
 	return read_bases(side) ? 0 : od_refuse(od, side, section, off, "has damaged bases");
 }

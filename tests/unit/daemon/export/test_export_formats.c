@@ -354,36 +354,6 @@ TEST(fdata_seen_needs_something_seen)
 
 /* ---- the others ---------------------------------------------------------------------------- */
 
-TEST(autofdo_lists_are_as_long_as_they_say)
-{
-	char *p;
-	uint64_t nr, a, b, count;
-	int used;
-
-	export(&md_export_autofdo);
-	p = text;
-	nr = strtoull(p, &p, 10);
-	ck_assert_uint_gt(nr, 1);
-	for (uint64_t i = 0; i < nr; i++, p += used) {
-		ck_assert_int_eq(sscanf(p, " %" SCNx64 "-%" SCNx64 ":%" SCNu64 "%n", &a, &b, &count,
-					&used),
-				 3);
-		ck_assert_uint_le(a, b);
-		ck_assert_uint_gt(count, 0);
-	}
-	nr = strtoull(p, &p, 10);
-	ck_assert_uint_eq(nr, nr_counts);
-	for (uint64_t i = 0; i < nr; i++, p += used)
-		ck_assert_int_eq(sscanf(p, " %" SCNx64 ":%" SCNu64 "%n", &a, &count, &used), 2);
-	nr = strtoull(p, &p, 10);
-	ck_assert_uint_gt(nr, 1);
-	for (uint64_t i = 0; i < nr; i++, p += used)
-		ck_assert_int_eq(sscanf(p, " %" SCNx64 "->%" SCNx64 ":%" SCNu64 "%n", &a, &b,
-					&count, &used),
-				 3);
-	ck_assert_str_eq(p, "\n");
-}
-
 TEST(callgrind_totals_are_the_sum_of_its_lines)
 {
 	uint64_t sum = 0, total = 0, a, count;

@@ -5,6 +5,7 @@
  * of an instruction, a block and an edge must result.
  */
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "daemon/import/import.h"
 #include "editor/optimize/optimize.h"
@@ -484,6 +485,24 @@ TEST(counters_of_another_file_are_refused)
 	refused(-EBADMSG, "cut short");
 	ck_assert_int_eq(truncate(counts_path[1], 100), 0);
 	refused(-EBADMSG, "cut short");
+	write_counts(hash);
+	overwrite(4096 * 3, "\0", 1);
+	refused(-EBADMSG, "damaged: 12289 bytes, and not 8192");
+	write_counts(hash);
+	number = UINT64_MAX / 4096 * 4096;
+	overwrite(16, &number, 8);
+	refused(-EBADMSG, "cut short");
+	/* as a program leaves it that was killed before it had written the header */
+	number = 0;
+	overwrite(0, &number, 8);
+	refused(-ENODATA, "no program has begun");
+	ck_assert_int_eq(truncate(counts_path[1], 0), 0);
+	refused(-ENODATA, "no program has begun");
+	unlink(counts_path[1]);
+	ck_assert_int_eq(mkdir(counts_path[1], 0755), 0);
+	refused(-EISDIR, "");
+	ck_assert_int_eq(rmdir(counts_path[1]), 0);
+	write_counts(hash);
 	unlink(counts_path[1]);
 	refused(-ENOENT, "No such file");
 	write_counts(hash + 1);

@@ -54,53 +54,6 @@ TEST(rule_is_read_back_as_it_was_written)
 	ck_assert_int_eq(rmdir(file), 0);
 }
 
-TEST(rule_of_a_server_has_its_recipe)
-{
-	const char *programs[] = {"/opt/db/server"};
-	char *command[] = {"/opt/db/server", "--port", "7000", NULL};
-	struct md_rule_text rule = {.programs = programs,
-				    .nr_programs = 1,
-				    .command = command,
-				    .nr_command = 3,
-				    .recipe = {[MD_RECIPE_CLIENT] =
-						       "bench -p 7000 'two words' # all",
-					       [MD_RECIPE_READY] = "tcp:7000",
-					       [MD_RECIPE_METRIC] = "/([0-9]+) a second/",
-					       [MD_RECIPE_BETTER] = "higher",
-					       [MD_RECIPE_SETUP] = "set",
-					       [MD_RECIPE_PREPARE] = "pre",
-					       [MD_RECIPE_TEARDOWN] = "down",
-					       [MD_RECIPE_REQUESTS] = "/([0-9]+) r/",
-					       [MD_RECIPE_FILTER] = "sort",
-					       [MD_RECIPE_STDIN] = "/dev/null"}};
-	struct md_policy policy;
-	struct md_rule *r;
-	char file[8192];
-
-	ck_assert_msg(!md_rule_file_write(dir, "db", &rule, file, sizeof(file), &err), "%s",
-		      err.msg);
-	ck_assert_msg(!md_policy_read(dir, &policy, &err), "%s", err.msg);
-	ck_assert_uint_eq(policy.nr_rules, 1);
-	r = &policy.rules[0];
-	ck_assert_int_eq(r->audit, MD_AUDIT_SERVER);
-	/* A server does not end, so it cannot train. */
-	ck_assert_ptr_null(r->train);
-	ck_assert_str_eq(r->command[2], "7000");
-	ck_assert_str_eq(r->client, rule.recipe[MD_RECIPE_CLIENT]);
-	ck_assert_str_eq(r->ready, "tcp:7000");
-	ck_assert_str_eq(r->metric, "/([0-9]+) a second/");
-	ck_assert_str_eq(r->better, "higher");
-	ck_assert_str_eq(r->setup, "set");
-	ck_assert_str_eq(r->prepare, "pre");
-	ck_assert_str_eq(r->teardown, "down");
-	ck_assert_str_eq(r->requests, "/([0-9]+) r/");
-	ck_assert_str_eq(r->filter, "sort");
-	ck_assert_str_eq(r->stdin_file, "/dev/null");
-	md_policy_fini(&policy);
-	rule.recipe[MD_RECIPE_CLIENT] = "bench\nmode = adopt";
-	ck_assert_int_eq(md_rule_file_write(dir, "db", &rule, file, sizeof(file), &err), -EINVAL);
-}
-
 TEST(rule_of_a_person_stays)
 {
 	const char *programs[] = {"/usr/bin/perl"};

@@ -33,7 +33,7 @@ static const struct {
 	{"/usr/lib/modules/6.1/kernel/x.ko", "kernel"},
 	{"/usr/lib/debug/boot/vmlinux-6.1", "kernel"},
 	{"/usr/sbin/morphd", "Morph"},
-	{"/opt/secret/a/b", "excluded by /opt/secret/* in /etc/morph/morph.conf"},
+	{"/opt/secret/a/b", "excluded by /opt/secret/* in the policy /etc/morph"},
 };
 
 TEST_EACH(deny_knows_paths, sizeof(paths) / sizeof(paths[0]))
@@ -44,6 +44,20 @@ TEST_EACH(deny_knows_paths, sizeof(paths) / sizeof(paths[0]))
 	ck_assert_msg(denied == !!paths[_i].why, "%s: %s", paths[_i].path, why);
 	if (denied)
 		ck_assert_msg(strstr(why, paths[_i].why), "%s: %s", paths[_i].path, why);
+}
+
+TEST(deny_keeps_to_only_but_for_rules)
+{
+	char *only[] = {(char *)"/usr/bin/perl*", NULL}, *named[] = {(char *)"/opt/db", NULL};
+	struct md_rule rule = {.programs = named};
+	struct md_policy some = {
+		.dir = (char *)"/etc/morph", .only = only, .rules = &rule, .nr_rules = 1};
+	char why[600] = "";
+
+	ck_assert(!md_deny_path(&some, "/usr/bin/perl5", why, sizeof(why)));
+	ck_assert(!md_deny_path(&some, "/opt/db", why, sizeof(why)));
+	ck_assert(md_deny_path(&some, "/opt/db2", why, sizeof(why)));
+	ck_assert_msg(strstr(why, "`only' in the policy /etc/morph names other files"), "%s", why);
 }
 
 static void denies(const char *path, const char *want)

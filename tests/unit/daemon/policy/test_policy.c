@@ -75,11 +75,9 @@ TEST(policy_lets_a_program_time_itself_only_if_the_rule_says_so)
 	struct md_policy policy;
 	const struct md_rule *rule;
 
-	put_text("watch.d/a.conf", "program = /a\nmode = adopt\naudit = in-process\n");
-	put_text("watch.d/b.conf",
-		 "program = /b\nmode = adopt\naudit = in-process\ninstrument = yes\n");
-	put_text("watch.d/c.conf",
-		 "program = /c\nmode = advise\naudit = in-process\ninstrument = yes\n");
+	put_text("watch.d/a.conf", "program = /a\nmode = adopt\n");
+	put_text("watch.d/b.conf", "program = /b\nmode = adopt\ninstrument = yes\n");
+	put_text("watch.d/c.conf", "program = /c\nmode = advise\ninstrument = yes\n");
 	policy = read_policy();
 	rule = md_policy_rule(&policy, "/a");
 	ck_assert(!md_policy_may_instrument(&policy, rule));
@@ -87,11 +85,33 @@ TEST(policy_lets_a_program_time_itself_only_if_the_rule_says_so)
 	ck_assert(!md_policy_may_instrument(&policy, md_policy_rule(&policy, "/c")));
 	ck_assert(!md_policy_may_instrument(&policy, NULL));
 	md_policy_fini(&policy);
-	put_text("watch.d/d.conf", "program = /d\naudit = none\ninstrument = yes\n");
-	refuses(EINVAL, "watch.d/d.conf:3: instrument needs audit = in-process");
-	put_text("watch.d/d.conf",
-		 "program = /d\naudit = in-process\ninstrument = yes\ntrain = /d\n");
-	refuses(EINVAL, "watch.d/d.conf:4: an audit with instrument uses samples alone");
+	put_text("watch.d/d.conf", "program = /d\ninstrument = yes\ntrain = /d\n");
+	refuses(EINVAL, "watch.d/d.conf:3: with instrument, everyday use trains and audits");
+	put_text("watch.d/d.conf", "program = /d\ncommand = /d\ninstrument = yes\n");
+	refuses(EINVAL, "watch.d/d.conf:2: with instrument, everyday use trains and audits");
+}
+
+TEST(policy_a_rule_may_say_otherwise_of_running_processes)
+{
+	struct md_policy policy;
+
+	put_text("watch.d/a.conf", "program = /a\nlive = yes\n");
+	put_text("watch.d/b.conf", "program = /b\nlive = no\n");
+	put_text("watch.d/c.conf", "program = /c\n");
+	policy = read_policy();
+	ck_assert(!md_policy_may_live(&policy, NULL));
+	ck_assert(md_policy_may_live(&policy, md_policy_rule(&policy, "/a")));
+	ck_assert(!md_policy_may_live(&policy, md_policy_rule(&policy, "/b")));
+	ck_assert(!md_policy_may_live(&policy, md_policy_rule(&policy, "/c")));
+	md_policy_fini(&policy);
+	put_text("morph.conf", "live = yes\n");
+	policy = read_policy();
+	ck_assert(md_policy_may_live(&policy, NULL));
+	ck_assert(!md_policy_may_live(&policy, md_policy_rule(&policy, "/b")));
+	ck_assert(md_policy_may_live(&policy, md_policy_rule(&policy, "/c")));
+	md_policy_fini(&policy);
+	put_text("watch.d/d.conf", "program = /d\ntrain = /d\nlive = yes\n");
+	refuses(EINVAL, "watch.d/d.conf:3: with live, everyday use trains and decides");
 }
 
 TEST(policy_reads_every_key)
@@ -99,29 +119,31 @@ TEST(policy_reads_every_key)
 	AUTO(md_policy_fini) struct md_policy policy = {0};
 	const struct md_rule *rule;
 
-	put_text("morph.conf", "# comment\n\n mode = adopt\nshare= 3.5 %\nexclude = /a/*\n"
-			       "exclude = /b\nmin-samples = 500\ncpu-time = 2h\ndisk = 512M\n"
-			       "audit-time = 5m\npressure = 20%\nload = 0.75\nbattery = yes\n"
-			       "busy = 50\nprobation = 2d\nretry = 90s\nretention = 60d\n"
-			       "worse = 5%\ncoredumps = /tmp\n");
+	put_text("morph.conf",
+		 "# comment\n\n mode = adopt\nshare= 3.5 %\nexclude = /a/*\n"
+		 "exclude = /b\nonly = /c/*\ncounting = yes\nlive = yes\ncost = 2.5%\n"
+		 "min-samples = 500\ndisk = 512M\naudit-time = 5m\nload = 0.75\n"
+		 "battery = yes\nbusy = 50\nprobation = 2d\nretry = 90s\n"
+		 "retention = 60d\nworse = 5%\nageing = 50%\ncoredumps = /tmp\n");
 	put_text("watch.d/db.conf",
 		 "program = /usr/lib/postgresql/*/bin/postgres\nprogram = /opt/pg\n"
 		 "package = nginx  libc++1\nmode = advise\ntrain = /bin/x 'a b' \"c d\" e\\ f\n"
-		 "audit = server\ncommand = /bin/server -D data\nclient = ab -n 1 | tail\n"
-		 "ready = tcp:80\nsetup = one\nprepare = two\nteardown = three\n"
-		 "metric = /(x)/\nbetter = lower\nrequests = /r(.)/\nfilter = sort\n"
-		 "stdin = /dev/zero\nuser = root\ndirectory = /tmp\nunit = nginx@a.service\n"
-		 "audit-time = 10\n");
+		 "command = /bin/server -D data\nuser = root\ndirectory = /tmp\n"
+		 "unit = nginx@a.service\naudit-time = 10\n");
 	policy = read_policy();
 	ck_assert_int_eq(policy.mode, MD_POLICY_ADOPT);
 	ck_assert_double_eq(policy.share, 0.035);
 	ck_assert_str_eq(policy.excludes[1], "/b");
 	ck_assert_ptr_null(policy.excludes[2]);
 	ck_assert_uint_eq(policy.min_samples, 500);
-	ck_assert_double_eq(policy.cpu_s, 7200);
+	ck_assert_str_eq(policy.only[0], "/c/*");
+	ck_assert_ptr_null(policy.only[1]);
+	ck_assert(policy.counting);
+	ck_assert(policy.live);
+	ck_assert_double_eq(policy.cost, 0.025);
+	ck_assert_double_eq(md_policy_day_s(&policy), 2160 * (double)sysconf(_SC_NPROCESSORS_ONLN));
 	ck_assert_uint_eq(policy.disk_bytes, 512 << 20);
 	ck_assert_double_eq(policy.audit_s, 300);
-	ck_assert_double_eq(policy.max_pressure, 0.2);
 	ck_assert_double_eq(policy.max_load, 0.75);
 	ck_assert(policy.on_battery);
 	ck_assert_double_eq(policy.busy_share, 0.5);
@@ -129,6 +151,7 @@ TEST(policy_reads_every_key)
 	ck_assert_double_eq(policy.retry_s, 90);
 	ck_assert_double_eq(policy.retention_s, 60 * 86400);
 	ck_assert_double_eq(policy.worse_by, 0.05);
+	ck_assert_double_eq(policy.age_by, 0.5);
 	ck_assert_str_eq(policy.coredumps, "/tmp");
 	ck_assert_uint_eq(policy.nr_rules, 1);
 	rule = &policy.rules[0];
@@ -140,12 +163,34 @@ TEST(policy_reads_every_key)
 	ck_assert_str_eq(rule->train[2], "c d");
 	ck_assert_str_eq(rule->train[3], "e f");
 	ck_assert_ptr_null(rule->train[4]);
-	ck_assert_int_eq(rule->audit, MD_AUDIT_SERVER);
-	ck_assert_str_eq(rule->client, "ab -n 1 | tail");
+	ck_assert_int_eq(rule->audit, MD_AUDIT_COMMAND);
+	ck_assert_str_eq(rule->command[2], "data");
+	ck_assert_str_eq(rule->directory, "/tmp");
 	ck_assert_str_eq(rule->unit, "nginx@a.service");
 	ck_assert_double_eq(rule->audit_s, 10);
 	ck_assert_ptr_eq(md_policy_rule(&policy, "/usr/lib/postgresql/15/bin/postgres"), rule);
 	ck_assert_ptr_null(md_policy_rule(&policy, "/usr/bin/postgres"));
+}
+
+TEST(policy_of_morph_on_wins)
+{
+	AUTO(md_policy_fini) struct md_policy policy = {0};
+
+	put_text("morph.conf", "mode = advise\nshare = 5%\nexclude = /a\nbusy = 50%\n");
+	put_text(MD_POLICY_ON, "mode = adopt\nshare = 1%\ncounting = yes\nexclude = /b\n");
+	put_text("watch.d/a.conf", "program = /x\nmode = advise\n");
+	policy = read_policy();
+	ck_assert_int_eq(policy.mode, MD_POLICY_ADOPT);
+	ck_assert_int_eq(md_policy_mode_of(&policy, NULL), MD_POLICY_ADOPT);
+	ck_assert_int_eq(md_policy_mode_of(&policy, md_policy_rule(&policy, "/x")),
+			 MD_POLICY_ADVISE);
+	ck_assert_double_eq(policy.share, 0.01);
+	ck_assert_double_eq(policy.busy_share, 0.5);
+	ck_assert(policy.counting);
+	ck_assert_str_eq(policy.excludes[0], "/a");
+	ck_assert_str_eq(policy.excludes[1], "/b");
+	ck_assert_ptr_null(policy.excludes[2]);
+	ck_assert_ptr_null(policy.only);
 }
 
 TEST(policy_takes_rules_in_the_order_of_their_names)
@@ -201,6 +246,13 @@ static const struct {
 	 "morph.conf:3: mode = perhaps: neither advise nor adopt"},
 	{"morph.conf", "program = /x\n",
 	 "morph.conf:1: program: no such key; the keys are mode, share,"},
+	{"morph.conf", "cpu-time = 1h\n",
+	 "morph.conf:1: cpu-time: no such key; the keys are mode, share, only, exclude, counting, live, cost, "
+	 "min-samples, disk, audit-time, load, battery, busy, probation, retry, retention, "
+	 "ageing, worse, coredumps; cost limits what all work takes, and morph-audit measures"},
+	{"on.conf", "mode = no\n", "on.conf:1: mode = no: neither advise nor adopt"},
+	{"on.conf", "only = perl\n", "on.conf:1: only = perl: a pattern of paths must"},
+	{"morph.conf", "cost = 101\n", "morph.conf:1: cost = 101: not a number from 0 to 100"},
 	{"morph.conf", "share = 101\n", "morph.conf:1: share = 101: not a number from 0 to 100"},
 	{"morph.conf", "share = x\n", "morph.conf:1: share = x: not a number"},
 	{"morph.conf", "share = %\n", "morph.conf:1: share = %: not a number"},
@@ -211,7 +263,7 @@ static const struct {
 	 "morph.conf:1: min-samples = 1.5: not a whole number"},
 	{"morph.conf", "disk = 99999999G\n", "morph.conf:1: disk = 99999999G: not a number"},
 	{"morph.conf", "disk = -1\n", "morph.conf:1: disk = -1: not a number"},
-	{"morph.conf", "cpu-time = 1w\n", "morph.conf:1: cpu-time = 1w: not a number"},
+	{"morph.conf", "retry = 1w\n", "morph.conf:1: retry = 1w: not a number"},
 	{"morph.conf", "exclude = usr\n", "morph.conf:1: exclude = usr: a pattern of paths must"},
 	{"morph.conf", "coredumps = tmp\n", "morph.conf:1: coredumps = tmp: the path must begin"},
 	{"morph.conf", "battery = 1\n", "morph.conf:1: battery = 1: neither yes nor no"},
@@ -226,21 +278,14 @@ static const struct {
 	 "watch.d/a.conf:2: train = /x 'a: a ' without"},
 	{"watch.d/a.conf", "program = /x\ntrain = /x \\\n",
 	 "watch.d/a.conf:2: train = /x \\: a backslash"},
-	{"watch.d/a.conf", "program = /x\naudit = maybe\n",
-	 "watch.d/a.conf:2: audit = maybe: not command"},
-	{"watch.d/a.conf", "program = /x\naudit = server\n",
-	 "watch.d/a.conf:2: an audit of a server needs"},
-	{"watch.d/a.conf", "program = /x\naudit = command\n",
-	 "watch.d/a.conf:2: an audit by a command"},
-	{"watch.d/a.conf", "program = /x\naudit = none\nclient = x\n",
-	 "watch.d/a.conf:3: client and ready"},
+	{"watch.d/a.conf", "program = /x\nclient = x\n",
+	 "watch.d/a.conf:2: client: no such key; the keys are program, package, mode,"},
 	{"watch.d/a.conf", "program = /x\nuser = no-such-user\n",
 	 "watch.d/a.conf:2: user = no-such-user: there"},
 	{"watch.d/a.conf", "program = /x\nunit = a.timer\n",
 	 "watch.d/a.conf:2: unit = a.timer: not the name"},
 	{"watch.d/a.conf", "program = /x\nunit = -a.service\n",
 	 "watch.d/a.conf:2: unit = -a.service: not"},
-	{"watch.d/a.conf", "program = /x\nbetter = more\n", "watch.d/a.conf:2: better is neither"},
 };
 
 TEST_EACH(policy_names_file_and_line_of_an_error, sizeof(errors) / sizeof(errors[0]))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_idle - what the kernel says about pressure, load, CPU time and power, and the policy's limits
+ * test_idle - what the kernel says about load, CPU time and power, and the policy's limits
  * applied to it.
  */
 #include "tests/unit/files.h"
@@ -11,21 +11,6 @@
 #include "daemon/worker/idle.h"
 
 FIXTURE(scratch_make, scratch_remove);
-
-TEST(idle_reads_pressure)
-{
-	double share = -1;
-
-	ck_assert_int_eq(md_idle_parse_pressure("some avg10=6.50 avg60=13.91 avg300=29.41 "
-						"total=256473206\nfull avg10=0.00\n",
-						&share),
-			 0);
-	ck_assert_double_eq_tol(share, 0.065, 1e-12);
-	ck_assert_int_eq(md_idle_parse_pressure("", &share), -EINVAL);
-	ck_assert_int_eq(md_idle_parse_pressure("full avg10=1.0\n", &share), -EINVAL);
-	ck_assert_int_eq(md_idle_parse_pressure("some avg10=nan", &share), -EINVAL);
-	ck_assert_int_eq(md_idle_parse_pressure("some avg10=101", &share), -EINVAL);
-}
 
 TEST(idle_reads_load)
 {
@@ -100,8 +85,8 @@ TEST(idle_knows_a_battery_without_mains)
 
 TEST(idle_is_what_the_policy_calls_idle)
 {
-	struct md_policy all = {.max_pressure = 1, .max_load = 1e6, .on_battery = true};
-	struct md_policy none = {.max_pressure = -1, .max_load = -1, .on_battery = true};
+	struct md_policy all = {.max_load = 1e6, .on_battery = true};
+	struct md_policy none = {.max_load = -1, .on_battery = true};
 	char why[200] = "";
 
 	ck_assert_msg(md_idle_check(&all, why, sizeof(why)), "%s", why);

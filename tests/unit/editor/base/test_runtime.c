@@ -591,19 +591,19 @@ TEST(runtime_puts_the_process_id_into_the_name)
 
 static int run_with_long_path(void *arg)
 {
-	char name[ME_RUNTIME_PATH], made[sizeof(name) + 16];
+	char name[ME_RUNTIME_PATH], made[sizeof(name) + 32];
 	struct stat st;
 	size_t len;
 
-	/* "%p" at the end of the longest possible path. */
+	/* "%p%u" at the end of the longest possible path. */
 	len = (size_t)snprintf(name, sizeof(name), "%s", dir);
-	while (len < ME_RUNTIME_PATH - 3)
+	while (len < ME_RUNTIME_PATH - 5)
 		name[len++] = '/';
-	strcpy(name + len, "%p");
+	strcpy(name + len, "%p%u");
 	load(name);
 	start();
 	name[len] = '\0';
-	snprintf(made, sizeof(made), "%s%d", name, getpid());
+	snprintf(made, sizeof(made), "%s%d%u", name, getpid(), geteuid());
 	(void)arg;
 	return stat(made, &st) || st.st_size != FILE_BYTES;
 }
@@ -611,6 +611,43 @@ static int run_with_long_path(void *arg)
 TEST(runtime_takes_the_longest_path)
 {
 	ck_assert_int_eq(in_child(run_with_long_path, NULL), 0);
+}
+
+/* A file of the user, which others cannot open, and what is none. */
+static int run_with_user(void *arg)
+{
+	static const char *const commands[] = {"true", "chmod 640 $f", "chmod 602 $f", "ln $f $f.2",
+					       "rm $f $f.2; mkfifo -m 600 $f"};
+	char name[300], made[300], command[700];
+	struct stat st;
+
+	(void)arg;
+	snprintf(name, sizeof(name), "%s/%%u.%%u", dir);
+	snprintf(made, sizeof(made), "%s/%u.%%u", dir, geteuid());
+	load(name);
+	start();
+	if (stat(made, &st) || st.st_size != FILE_BYTES || (st.st_mode & 07777) != 0600)
+		return 1;
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		struct counts have = {0};
+
+		snprintf(command, sizeof(command), "f='%s'; chmod 600 $f; %s", made, commands[i]);
+		if (system(command))
+			return 2;
+		load(name);
+		start();
+		child.counters[5] = 55;
+		if ((i == 0) !=
+		    (read_part(made, &have, sizeof(have)) == FILE_BYTES && have.counters[5] == 55))
+			return 10 + (int)i;
+		child.counters[5] = 0;
+	}
+	return 0;
+}
+
+TEST(runtime_uses_a_file_of_the_user_alone)
+{
+	ck_assert_int_eq(in_child(run_with_user, NULL), 0);
 }
 
 static int run_as_library(void *arg)

@@ -238,3 +238,26 @@ TEST(eligible_refuses_whole_files)
 	file_is(KEPT, ".globl start\nstart: mov d(%rip), %eax\n hlt\n.data\nd: .quad 0\n", -EPERM,
 		"unwind");
 }
+
+#define FIXED	     ASM " -no-pie"
+#define AND_CONSTANT " .byte 0x25\n .long etext - . - 4\n"
+#define CONSTANT     " .byte 0x48, 0xb8, 0x68\n .long etext\n .byte 0, 0, 0\n"
+
+/* Bytes that would name the end of the code as an operand, where instructions begin elsewhere. */
+TEST(eligible_tells_operands_from_other_bytes)
+{
+	file_is(FIXED, START FUNC("f", AND_CONSTANT CONSTANT " ret\n"), 0, NULL);
+	/* Without unwind information, it is not known where instructions begin. */
+	file_is(FIXED, START "g:" AND_CONSTANT " ret\n" FUNC("f", " ret\n"), -EPERM, "etext");
+	/* Behind a jump, data may stand, unless a branch leads there. */
+	file_is(FIXED, START FUNC("f", " jmp 2f\n1:" AND_CONSTANT "2: ret\n"), -EPERM, "etext");
+	file_is(FIXED, START FUNC("f", " je 1f\n jmp 2f\n1:" AND_CONSTANT "2: ret\n"), 0, NULL);
+	file_is(FIXED, START FUNC("f", " .byte 0x8b, 0x05\n .long etext - . - 4\n ret\n"), -EPERM,
+		"etext");
+	file_is(FIXED, START FUNC("f", " mov $etext, %eax\n ret\n"), -EPERM, "etext");
+	file_is(FIXED, START FUNC("f", " cmp etext, %ecx\n ret\n"), -EPERM, "etext");
+	file_is(FIXED, START FUNC("f", " movq $etext, 8(%rsp)\n ret\n"), -EPERM, "etext");
+	/* Only so many are looked at. */
+	file_is(FIXED, START FUNC("f", " .rept 20\n" AND_CONSTANT " .endr\n ret\n"), -EPERM,
+		"etext");
+}

@@ -148,7 +148,7 @@ TEST(entries_through_a_table_that_stays_are_counted)
 	struct mp_table table = {.block = 0, .func = 0, .private_refs = true};
 	struct mp_elf elf = {.relinkable = true};
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		program(100);
 		toy.cfg.elf = &elf;
 		toy.cfg.tables = &table;
@@ -156,7 +156,8 @@ TEST(entries_through_a_table_that_stays_are_counted)
 		toy.blocks[0].term = MP_TERM_TABLE;
 		toy.blocks[0].table = 0;
 		toy.edges[0].kind = toy.edges[1].kind = MP_EDGE_TABLE;
-		table.private_refs = !i;
+		table.private_refs = i != 1;
+		table.vaddr = i == 2 ? 0x2002 : 0x2000;
 		arrivals_are(i ? 100 : 0, 0);
 		me_entries_fini(&entries);
 	}

@@ -476,8 +476,7 @@ TEST_EACH(verify_refuses_debug_information_that_takes_too_long, 5)
 	forged_write(&b, &new);
 	ck_assert_int_eq(me_verify_object(old.data, old.size, new.data, new.size, NULL, &err),
 			 -EPERM);
-	ck_assert_msg(strstr(err.msg, _i < 4 ? "takes too long" : "damaged abbreviations"), "%s",
-		      err.msg);
+	ck_assert_msg(strstr(err.msg, "takes too long"), "%s", err.msg);
 	forged_fini(&a);
 	forged_fini(&b);
 	me_bytes_fini(&old);

@@ -34,7 +34,7 @@ static int choose(Elf64_Phdr *phdrs, uint32_t nr, struct me_segment *out, struct
 	struct mp_section null = {0};
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = nr, .sections = &null, .nr_sections = 1};
 
-	return me_segment_choose(&elf, 0, out, err);
+	return me_segment_choose(&elf, 0, 0, out, err);
 }
 
 /* A program as gcc links it: read-only, code, read-only, data with .bss; two notes. */
@@ -84,7 +84,7 @@ TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = sections, .nr_sections = 2};
 	struct me_segment s;
 
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.vaddr, 0x408000);
 	ck_assert_uint_eq(s.off, 0x8000);
 	/* Space for counters comes before it. */
@@ -93,7 +93,7 @@ TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
 	ck_assert_uint_eq(s.off, 0xa000);
 	me_segment_fini(&s);
 	/* With pages of 2 MiB, both kinds of alignment give the same result. */
-	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.vaddr, 0x600000);
 	ck_assert_uint_eq(s.off, 0x200000);
 	me_segment_fini(&s);
@@ -102,18 +102,51 @@ TEST(segment_is_as_far_from_its_place_in_the_file_as_text)
 	 * does not fit the pages.
 	 */
 	phdrs[3].p_memsz += 0x300000;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.off, 0x6000);
 	me_segment_fini(&s);
 	phdrs[3].p_memsz -= 0x300000;
 	sections[1].off = 0;
 	sections[1].vaddr = 0x404000;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.off, 0x6000);
 	me_segment_fini(&s);
 	sections[1].vaddr = 0x400800;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.off, 0x6000);
+	me_segment_fini(&s);
+}
+
+TEST(segment_lies_where_a_running_process_has_room)
+{
+	Elf64_Phdr phdrs[] = {PROGRAM, other(PT_NOTE, 0x338, 0x40),
+			      other(PT_GNU_PROPERTY, 0x338, 0x40)};
+	struct mp_section null = {0};
+	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = &null, .nr_sections = 1};
+	struct me_segment s;
+
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0x12345000, &s, &err), 0);
+	ck_assert_uint_eq(s.vaddr, 0x12345000);
+	ck_assert_uint_eq(s.off, 0x6000);
+	/* Counters come first, and the memory of the last segment reaches up to their end. */
+	ck_assert_int_eq(me_segment_reserve(&elf, &s, 0x1234, &err), 0);
+	ck_assert_uint_eq(s.zeros, 0x12345000);
+	ck_assert_uint_eq(s.zeros_size, 0x2000);
+	ck_assert_uint_eq(s.vaddr, 0x12347000);
+	ck_assert_uint_eq(s.phdrs[3].p_vaddr + s.phdrs[3].p_memsz, 0x12347000);
+	me_segment_fini(&s);
+	/* The first free address is one; what the file takes, or what branches do not reach, is none. */
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0x408000, &s, &err), 0);
+	ck_assert_uint_eq(s.vaddr, 0x408000);
+	me_segment_fini(&s);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0x407000, &s, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "0x408000"));
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0x7c800000, &s, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "reach"));
+	/* With large pages, at the next address that has their alignment. */
+	phdrs[3].p_align = 0x200000;
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0x12345000, &s, &err), 0);
+	ck_assert_uint_eq(s.vaddr, 0x12400000);
 	me_segment_fini(&s);
 }
 
@@ -206,7 +239,7 @@ static int choose_of(uint16_t type, Elf64_Phdr *phdrs, uint32_t nr, const void *
 
 	elf.ehdr.e_type = type;
 	elf.ehdr.e_phoff = 64;
-	return me_segment_choose(&elf, 0, out, err);
+	return me_segment_choose(&elf, 0, 0, out, err);
 }
 
 static void put_dynamic(uint8_t *file, uint64_t flags_1)
@@ -335,14 +368,14 @@ TEST(segment_refuses_alignments_beyond_any_page)
 	struct me_segment s;
 
 	sections[1].align = UINT64_C(1) << 30;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
 	me_segment_fini(&s);
 	sections[1].align = UINT64_C(0x46000000000001);
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, ".strtab"));
 	sections[1].align = 1;
 	phdrs[1].p_align = UINT64_C(1) << 40;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "alignment"));
 }
 
@@ -354,10 +387,10 @@ TEST(segment_refuses_memory_that_jumps_do_not_reach_over)
 	struct me_segment s;
 
 	phdrs[3].p_memsz = UINT64_C(1) << 30;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
 	me_segment_fini(&s);
 	phdrs[3].p_memsz = UINT64_C(3) << 30;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "out of reach"));
 }
 
@@ -372,14 +405,14 @@ TEST(segment_refuses_loaded_sections_outside_every_segment)
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = sections, .nr_sections = 2};
 	struct me_segment s;
 
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), -EPERM);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, ".odd"));
 	sections[1].type = SHT_NOBITS;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
 	me_segment_fini(&s);
 	sections[1].type = SHT_PROGBITS;
 	sections[1].flags = 0;
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
 	me_segment_fini(&s);
 }
 
@@ -391,14 +424,14 @@ TEST(segment_is_aligned_as_asked_in_memory_and_file)
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 6, .sections = &null, .nr_sections = 1};
 	struct me_segment s;
 
-	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.align, 0x200000);
 	ck_assert_uint_eq(s.vaddr, 0x600000);
 	ck_assert_uint_eq(s.off, 0x200000);
 	me_segment_fini(&s);
 	/* A larger alignment in the file has priority. */
 	phdrs[3].p_align = 0x400000;
-	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, 0, &s, &err), 0);
 	ck_assert_uint_eq(s.align, 0x400000);
 	me_segment_fini(&s);
 }
@@ -410,8 +443,8 @@ TEST(segment_merges_loads_as_before_where_a_huge_alignment_is_asked)
 	struct mp_elf elf = {.phdrs = phdrs, .nr_phdrs = 4, .sections = &null, .nr_sections = 1};
 	struct me_segment s, huge;
 
-	ck_assert_int_eq(me_segment_choose(&elf, 0, &s, &err), 0);
-	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, &huge, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&elf, 0x200000, 0, &huge, &err), 0);
 	ck_assert_uint_eq(s.slot, 3);
 	ck_assert_uint_eq(huge.slot, 3);
 	ck_assert_mem_eq(s.phdrs, huge.phdrs, 3 * sizeof(*phdrs));
@@ -496,7 +529,7 @@ TEST(segment_makes_room_behind_the_table)
 	struct lld l;
 
 	lld_make(&l);
-	ck_assert_int_eq(me_segment_choose(&l.elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&l.elf, 0, 0, &s, &err), 0);
 	ck_assert(s.grown);
 	ck_assert_uint_eq(s.nr_phdrs, LLD_NR + 1);
 	/* After the last PT_LOAD; all others are kept in order. */
@@ -542,13 +575,13 @@ TEST(segment_makes_no_room_where_something_else_lies)
 		case 12: l.sections[S_DYNSYM].off = TABLE_END + 0x10; break;
 		case 13: l.phdrs[LLD_EH].p_offset = TABLE_END + 0x30; break;
 		}
-		ck_assert_msg(me_segment_choose(&l.elf, 0, &s, &err) == -EPERM, "case %d", i);
+		ck_assert_msg(me_segment_choose(&l.elf, 0, 0, &s, &err) == -EPERM, "case %d", i);
 		ck_assert_ptr_nonnull(strstr(err.msg, "no room for one more"));
 	}
 	/* In a file with fixed addresses any number may be an address: verify looks. */
 	lld_make(&l);
 	l.phdrs[LLD_PHDR].p_type = PT_NULL;
 	l.elf.ehdr.e_type = ET_EXEC;
-	ck_assert_int_eq(me_segment_choose(&l.elf, 0, &s, &err), 0);
+	ck_assert_int_eq(me_segment_choose(&l.elf, 0, 0, &s, &err), 0);
 	ck_assert(s.grown);
 }

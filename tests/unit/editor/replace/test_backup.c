@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "editor/replace/backup.h"
+#include "editor/replace/backup_debug.h"
 #include "tests/unit/files.h"
 
 static char dir[256], backups[280];
@@ -435,4 +436,33 @@ TEST(backup_has_a_default_directory)
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
+}
+
+/* The owner of a directory above could else have root write anywhere. */
+TEST(backup_of_root_follows_no_link_of_another_user_to_a_debug_file)
+{
+	AUTO(me_attributes_fini) struct me_attributes attributes = {0};
+	char path[400], name[300];
+	struct me_backup_debug debug = {.path = path};
+	int fd;
+
+	if (geteuid())
+		MORPH_SKIP("not root");
+	fd = file("text", &debug.digest, &attributes);
+	shell("mkdir %s/mine %s/other", dir);
+	snprintf(name, sizeof(name), "%s/link", dir);
+	ck_assert_int_eq(symlink("mine", name), 0);
+	snprintf(path, sizeof(path), "%s/link/.debug/1234.debug", dir);
+	ck_assert_msg(!me_backup_debug_put(&debug, fd, "/etc/passwd", &err), "%s", err.msg);
+	snprintf(path, sizeof(path), "%s/mine/.debug/1234.debug", dir);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	ck_assert_int_eq(lchown(name, 65534, 65534), 0);
+	snprintf(path, sizeof(path), "%s/link/.debug/1234.debug", dir);
+	ck_assert_int_eq(me_backup_debug_remove(&debug, &err), -EACCES);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	shell("rm -r %s/mine/.debug", dir);
+	ck_assert_int_eq(me_backup_debug_put(&debug, fd, "/etc/passwd", &err), -EACCES);
+	snprintf(path, sizeof(path), "%s/mine/.debug", dir);
+	ck_assert_int_eq(access(path, F_OK), -1);
+	close(fd);
 }

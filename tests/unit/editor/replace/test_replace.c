@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -70,6 +71,24 @@ TEST(replace_puts_a_new_inode_there)
 	ck_assert_int_eq(pread(running, buf, 3, 0), 3);
 	ck_assert_str_eq(buf, "old");
 	close(running);
+}
+
+/* Whoever may read the file can lock it. */
+TEST(replace_goes_on_while_another_program_locks_the_file)
+{
+	int locked = open(path, O_RDONLY);
+	struct me_replace r, second;
+
+	ck_assert_int_eq(flock(locked, LOCK_EX), 0);
+	begin(&r, path);
+	/* Two runs of one user exclude each other. */
+	ck_assert_int_eq(me_replace_begin(&second, path, 0, &err), -EBUSY);
+	me_replace_end(&second);
+	ck_assert_int_eq(me_replace_commit(&r, NULL, &err), 0);
+	me_replace_end(&r);
+	begin(&r, path);
+	me_replace_end(&r);
+	close(locked);
 }
 
 TEST(replace_without_commit_leaves_everything)

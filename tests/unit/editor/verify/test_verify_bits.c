@@ -291,18 +291,19 @@ static void build(struct pair *p, int variant)
 		 variant & 8   ? " -fPIC -shared -Wl,-z,separate-code"
 		 : variant & 1 ? " -fno-pie -no-pie"
 			       : " -fPIE -pie");
-	if (variant & (4 | 16 | 512 | 1024)) {
+	if (variant & (4 | 16 | 512 | 1024 | 2048)) {
 		snprintf(command + strlen(command), sizeof(command) - strlen(command), "%s",
 			 variant & 2 ? " -s" : " -Wl,--emit-relocs");
 		pair_make(p, command, 3,
-			  variant & 1024  ? PAIR_DIVIDED
-			  : variant & 512 ? PAIR_INLINED
-			  : variant & 128 ? PAIR_AUDITS
-			  : variant & 256 ? PAIR_CALLS
-			  : variant & 64  ? PAIR_THREADS
-			  : variant & 4	  ? PAIR_COUNTS
-			  : variant & 32  ? PAIR_POLLS
-					  : PAIR_PATHS);
+			  variant & 1024   ? PAIR_DIVIDED
+			  : variant & 512  ? PAIR_INLINED
+			  : variant & 128  ? PAIR_AUDITS
+			  : variant & 256  ? PAIR_CALLS
+			  : variant & 2048 ? PAIR_METER
+			  : variant & 64   ? PAIR_THREADS
+			  : variant & 4	   ? PAIR_COUNTS
+			  : variant & 32   ? PAIR_POLLS
+					   : PAIR_PATHS);
 	} else if (variant & 2)
 		pair_build_stock(p, command, 3);
 	else
@@ -384,6 +385,11 @@ TEST(verify_refuses_every_flipped_bit_of_what_has_two_versions)
 TEST(verify_refuses_every_flipped_bit_of_what_samples_calls)
 {
 	refuse_every_bit(262);
+}
+
+TEST(verify_refuses_every_flipped_bit_of_what_has_a_meter)
+{
+	refuse_every_bit(2050);
 }
 
 TEST(verify_refuses_every_flipped_bit_of_what_keeps_path_numbers)

@@ -389,3 +389,107 @@ TEST(verify_refuses_words_of_one_label_that_lead_to_different_copies)
 	ck_assert_msg(!emitted_verify(&e, &err), "%s", err.msg);
 	emitted_free(&e);
 }
+
+/*
+ * The second copy of a block that is only a jump becomes an empty one, right before the copy of its target. Then it has an
+ * address of another label.
+ */
+static void empty_clone(struct emitted *e, uint64_t old)
+{
+	struct mp_err err = {""};
+	const struct mp_section *sec;
+	struct mp_elf *elf;
+	struct mp_map *map;
+	uint8_t *bytes;
+	uint64_t off;
+	size_t size;
+	uint32_t i;
+
+	ck_assert(!mp_elf_open_memory("output", e->bytes, e->out.output.size_bytes, MP_ELF_ALL,
+				      &elf, &err));
+	ck_assert_int_eq(mp_map_read(elf, &map, &err), 0);
+	for (i = map->nr_pieces - 1; map->pieces[i].old_vaddr != old; i--)
+		;
+	ck_assert_uint_eq(map->pieces[i].new_size, 2);
+	ck_assert(mp_elf_vaddr_to_off(elf, map->pieces[i].new_vaddr, &off));
+	memcpy(e->bytes + off, "\x66\x90", 2);
+	map->pieces[i].new_vaddr += 2;
+	map->pieces[i].new_size = 0;
+	ck_assert(!mp_map_encode(map, &bytes, &size, &err));
+	sec = mp_elf_section(elf, MP_MAP_SECTION);
+	ck_assert_msg(size <= sec->size, "%zu %zu", size, (size_t)sec->size);
+	memset(e->bytes + sec->off, 0, sec->size);
+	memcpy(e->bytes + sec->off, bytes, size);
+	free(bytes);
+	mp_map_free(map);
+	mp_elf_close(elf);
+}
+
+TEST(verify_refuses_two_labels_with_one_address)
+{
+	static const char text[] =
+		".text\n.globl main\n.type main, @function\nmain: .cfi_startproc\n"
+		" mov $1, %edi\n call f\n xor %eax, %eax\n ret\n .cfi_endproc\n.size main, .-main\n"
+		".globl f\n.type f, @function\n.p2align 4\nf: .cfi_startproc\n cmp $3, %edi\n ja 9f\n"
+		" mov %edi, %edi\n jmp *table(,%rdi,8)\n"
+		"1: jmp 2f\n9: mov $19, %eax\n nop\n ret\n2: mov $12, %eax\n nop\n ret\n"
+		" .cfi_endproc\n.size f, .-f\n"
+		".section .rodata\n.p2align 3\ntable: .quad 1b, 2b, 1b, 2b\n"
+		".section .note.GNU-stack,\"\",@progbits\n";
+	static const uint8_t order[] = {0, 1, 2, 3, 2, 4};
+	struct mp_err err = {""};
+	struct emitted e = {0};
+	uint64_t words[4], off;
+
+	fixture_build(&e.f, "assembler", "-no-pie", text);
+	for (size_t i = 0; i < sizeof(order); i++)
+		fixture_plan(&e.f, "f", order[i])->clone = i == 4;
+	emitted_build(&e);
+	ck_assert_msg(!emitted_verify(&e, &err), "%s", err.msg);
+	empty_clone(&e, fixture_block_vaddr(&e.f, "f", 2));
+	ck_assert_msg(!emitted_verify(&e, &err), "%s", err.msg);
+	ck_assert(mp_elf_vaddr_to_off(e.f.elf, fixture_vaddr(&e.f, "table"), &off));
+	memcpy(words, e.bytes + off, sizeof(words));
+	ck_assert_uint_ne(words[0], words[1]);
+	words[0] = words[2] = words[1];
+	memcpy(e.bytes + off, words, sizeof(words));
+	ck_assert_int_eq(emitted_verify(&e, &err), -EBADMSG);
+	ck_assert_msg(strstr(err.msg, "same address"), "%s", err.msg);
+	emitted_free(&e);
+}
+
+#define NR_TURNS 10000
+
+/* The unwind rows of both functions would be read again for each of these copies. */
+TEST(copies_of_two_functions_do_not_take_turns_for_ever)
+{
+	static const char *const names[] = {"a", "b"};
+	struct rewrite_bytes bytes;
+	struct me_emitted emitted;
+	struct mp_elf *output = NULL;
+
+	fixture_build(&f, "c", "-O1",
+		      "int a(int x) { int y = 0; while (x-- > 3) y ^= x; return y; }"
+		      "int b(int x) { int y = 1; while (x-- > 5) y += x; return y; }"
+		      "int main(int c, char **v) { (void)v; return a(c) + b(c); }");
+	f.plan.blocks = calloc(f.cfg->nr_blocks + 2 * NR_TURNS, sizeof(*f.plan.blocks));
+	fixture_plan_all(&f, "a");
+	fixture_plan_all(&f, "b");
+	for (int i = 0; i < 2 * NR_TURNS; i++) {
+		const struct mp_func *func = &f.cfg->funcs[fixture_func(&f, names[i % 2])];
+
+		/* The last block returns. */
+		fixture_plan(&f, names[i % 2], func->nr_blocks - 1)->clone = 1;
+	}
+	ck_assert_msg(!rewrite_emit(f.cfg, &f.plan, &emitted, &err), "%s", err.msg);
+	bytes = rewrite_flatten(&emitted.output);
+	ck_assert_ptr_nonnull(bytes.data);
+	ck_assert_int_eq(
+		mp_elf_open_memory("output", bytes.data, bytes.size, MP_ELF_ALL, &output, &err), 0);
+	ck_assert_int_eq(me_verify(f.elf, output, NULL, &err), -EBADMSG);
+	ck_assert_msg(strstr(err.msg, "would take too long") != NULL, "%s", err.msg);
+	mp_elf_close(output);
+	free(bytes.data);
+	me_emitted_fini(&emitted);
+	fixture_free(&f);
+}

@@ -127,7 +127,9 @@ TEST_EACH(readers_read_the_same_lists, 4)
 					   .version = version,
 					   .locations = locations,
 					   .base = {0, 0x400000}};
-		struct vd_list b = {.c = vf_cursor_over(bytes, bytes + sizeof(bytes)),
+		struct vd_work work = vd_work_for(0);
+		struct vd_list b = {.work = &work,
+				    .c = vf_cursor_over(bytes, bytes + sizeof(bytes)),
 				    .from = {.indexed = verify_indexed},
 				    .version = version,
 				    .locations = locations,
@@ -152,12 +154,13 @@ TEST(readers_read_the_same_lines)
 		struct me_line_header h;
 		struct me_line_reader a;
 		enum me_line_event event = ME_LINE_NOTHING;
+		struct vd_work work = vd_work_for(0);
 		struct vd_line b;
 
 		fill(bytes, sizeof(bytes), 32);
 		memcpy(bytes, head, sizeof(head));
 		ck_assert_int_eq(me_line_header_read(bytes, sizeof(bytes), 0, &h), 0);
-		ck_assert(vd_line_open(vf_cursor_at(bytes, sizeof(bytes), 0), &b));
+		ck_assert(vd_line_open(vf_cursor_at(bytes, sizeof(bytes), 0), &work, &b));
 		ck_assert(b.code == h.code && b.c.end == h.end);
 		a = me_line_open(&h);
 		while (a.c.p < a.c.end && !me_line_step(&a, &event)) {

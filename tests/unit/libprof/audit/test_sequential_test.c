@@ -23,9 +23,9 @@ static void add_all(struct mp_seq *seq, const double *d, size_t nr)
 
 /*
  * Under the null hypothesis, all sign patterns of given magnitudes are equally likely. So the
- * mean capital over all patterns must be exactly 1.
+ * mean capital over all patterns must be exactly 1. _i: the kind.
  */
-TEST(sequential_is_a_fair_game)
+TEST_EACH(sequential_is_a_fair_game, 2)
 {
 	static const double size[] = {0.011, 0.002, 0.3, 0.0007, 0.01, 0.009,
 				      0.02,  5.0,   0.0, 0.004,	 0.1,  0.013};
@@ -41,7 +41,9 @@ TEST(sequential_is_a_fair_game)
 
 		for (i = 0; i < N; i++)
 			d[i] = pattern >> i & 1 ? size[i] : -size[i];
-		add_all(&seq, d, N);
+		mp_seq_init_kind(&seq, (enum mp_seq_kind)_i, ALPHA);
+		for (i = 0; i < N; i++)
+			ck_assert_int_eq(mp_seq_add(&seq, d[i]), 0);
 		up += mp_seq_capital(&seq, seq.up) / (1u << N);
 		down += mp_seq_capital(&seq, seq.down) / (1u << N);
 		pool_up += mp_seq_pool_capital(&seq, seq.up) / (1u << N);
@@ -287,6 +289,27 @@ TEST(sequential_sees_an_effect_as_large_as_the_noise)
 	struct me_simulation sim = simulated(ME_NOISE_GAUSSIAN, 0.01, 200);
 
 	ck_assert_uint_ge(sim.nr_positive, 19900);
+}
+
+/* Effects of a fifth of the noise: those who expect them need less than two thirds of the pairs. */
+TEST(sequential_everyday_sees_small_effects_sooner)
+{
+	size_t pairs[2] = {0};
+
+	for (int kind = MP_SEQ_RUNS; kind <= MP_SEQ_EVERYDAY; kind++)
+		for (uint64_t seed = 0; seed < 20; seed++) {
+			struct me_noise_source src;
+			AUTO(mp_seq_fini) struct mp_seq seq = {0};
+
+			me_noise_init(&src, ME_NOISE_GAUSSIAN, seed);
+			mp_seq_init_kind(&seq, (enum mp_seq_kind)kind, ALPHA);
+			while (seq.verdict == MP_SEQ_UNDECIDED && seq.nr < 3000)
+				ck_assert_int_eq(mp_seq_add(&seq, 10 * me_noise_next(&src) + 0.02),
+						 0);
+			pairs[kind] += seq.nr;
+		}
+	ck_assert_msg(3 * pairs[MP_SEQ_EVERYDAY] < 2 * pairs[MP_SEQ_RUNS], "%zu, %zu",
+		      pairs[MP_SEQ_RUNS], pairs[MP_SEQ_EVERYDAY]);
 }
 
 /*

@@ -255,3 +255,32 @@ TEST(table_that_can_be_written_is_none)
 	ck_assert(func_named(cfg, "writable")->flags & MP_FUNC_LABELS);
 	close_cfg(cfg);
 }
+
+static const char *const many_flags[] = {"-w -no-pie", "-w -no-pie -Wl,--emit-relocs"};
+
+TEST_EACH(table_of_many_jumps_is_understood, 2)
+{
+	char flags[100];
+	struct mp_cfg *cfg;
+
+	snprintf(flags, sizeof(flags), "-DMANY=300 %s", many_flags[_i]);
+	cfg = build("gcc", flags, "tests/data/many_jumps.S");
+	ck_assert_uint_eq(func_named(cfg, "many")->problem, MP_PROBLEM_NONE);
+	ck_assert_uint_eq(terms_of(cfg, "many", MP_TERM_TABLE), 300);
+	ck_assert_uint_ge(cfg->nr_edges, 300 * 300);
+	close_cfg(cfg);
+}
+
+/* 10,000 jumps would have 100 millions of edges. */
+TEST_EACH(table_of_too_many_jumps_is_left_alone, 2)
+{
+	char flags[100];
+	struct mp_cfg *cfg;
+
+	snprintf(flags, sizeof(flags), "-DMANY=10000 %s", many_flags[_i]);
+	cfg = build("gcc", flags, "tests/data/many_jumps.S");
+	ck_assert_uint_eq(func_named(cfg, "many")->problem, MP_PROBLEM_UNRESOLVED_JUMP);
+	ck_assert_uint_eq(func_named(cfg, "main")->problem, MP_PROBLEM_NONE);
+	ck_assert_uint_lt(cfg->nr_edges, 15000000);
+	close_cfg(cfg);
+}

@@ -230,42 +230,6 @@ TEST(siblings_in_one_function_are_one_activation)
 	ck_assert_double_gt(rates[nodes[0]].same, rates[nodes[2]].same);
 }
 
-/* ---- one sample ---- */
-
-TEST(callers_of_an_old_activation_are_old)
-{
-	const struct mp_context_rate v[] = {
-		{0},
-		{.ends = 0, .same = 1},	     /* never ends */
-		{.ends = 0.9, .same = 0.9},  /* ends often, and another one is likely */
-		{.ends = 0.5, .same = 1e-4}, /* would hardly be here again by chance */
-		{.ends = 0.9, .same = 0.9},
-	};
-	const uint32_t path[] = {1, 2, 3, 4};
-
-	ck_assert_uint_eq(mp_context_take_old(v, path, 0), 0);
-	ck_assert_uint_eq(mp_context_take_old(v, path, 1), 1);
-	ck_assert_uint_eq(mp_context_take_old(v, path, 2), 1);
-	ck_assert_uint_eq(mp_context_take_old(v, path, 3), 3);
-	ck_assert_uint_eq(mp_context_take_old(v, path, 4), 3);
-}
-
-/* Chances of a deep stack are far below what a double holds. */
-TEST(deep_stacks_are_taken_as_old)
-{
-	static struct mp_context_rate v[5001];
-	static uint32_t path[5000];
-
-	for (uint32_t i = 0; i < 5000; i++) {
-		v[i + 1] = (struct mp_context_rate){.ends = 1e-4, .same = 0.3};
-		path[i] = i + 1;
-	}
-	ck_assert_uint_eq(mp_context_take_old(v, path, 5000), 5000);
-	for (uint32_t i = 0; i < 5000; i++)
-		v[i + 1] = (struct mp_context_rate){.ends = 1, .same = 1};
-	ck_assert_uint_eq(mp_context_take_old(v, path, 5000), 0);
-}
-
 TEST(sums_that_do_not_fit_give_no_nonsense)
 {
 	add(LOOP, WORK, true, 5);

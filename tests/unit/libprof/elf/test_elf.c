@@ -368,6 +368,8 @@ static const struct {
 	{"reloc link", EBADMSG},
 	{"strings unended", EBADMSG},
 	{"sections by 2^40", EBADMSG},
+	{"too many phdrs", ENOEXEC},
+	{"sections overlap", EBADMSG},
 };
 
 static bool is(const char *a, const char *b)
@@ -432,6 +434,13 @@ static void damage(uint8_t *bytes, const char *what)
 	else if (is(what, "sections by 2^40")) {
 		e->e_shnum = 0;
 		shdr(bytes, 0)->sh_size = 1ull << 40;
+	} else if (is(what, "too many phdrs"))
+		e->e_phnum = 65536 / sizeof(Elf64_Phdr) + 1;
+	else if (is(what, "sections overlap")) {
+		for (int i = 3; i < e->e_shnum; i++) {
+			shdr(bytes, i)->sh_offset = 0;
+			shdr(bytes, i)->sh_size = e->e_shoff + e->e_shnum * sizeof(Elf64_Shdr);
+		}
 	} else
 		ck_abort_msg("%s", what);
 }
@@ -448,6 +457,8 @@ TEST_EACH(elf_refuses_damage, sizeof(damages) / sizeof(damages[0]))
 			 -damages[_i].error);
 	ck_assert_ptr_null(elf);
 	ck_assert_msg(!strncmp(err.msg, "dir/name: ", 10), "%s", err.msg);
+	if (is(damages[_i].what, "sections overlap"))
+		ck_assert_ptr_nonnull(strstr(err.msg, "overlap"));
 	free(bytes);
 }
 

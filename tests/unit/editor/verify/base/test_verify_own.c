@@ -10,6 +10,8 @@
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/read/verify_parallel.h"
 #include "editor/verify/read/verify_map.h"
 #include "editor/verify/read/verify_parts.h"
 #include "editor/verify/read/verify_piece_index.h"
@@ -17,13 +19,14 @@
 
 #define MUTANTS "g++ -O2 tests/data/mutants.cc"
 
-TEST_EACH(verify_names_an_owner_of_each_byte, 8)
+TEST_EACH(verify_names_an_owner_of_each_byte, 9)
 {
-	static const enum pair_kind kinds[] = {PAIR_PLAIN, PAIR_COUNTS, PAIR_THREADS, PAIR_PATHS,
-					       PAIR_POLLS, PAIR_AUDITS, PAIR_CALLS,   PAIR_INLINED};
-	static const enum me_kind want[] = {ME_KIND_LAYOUT,  ME_KIND_COUNTS, ME_KIND_COUNTS,
+	static const enum pair_kind kinds[] = {PAIR_PLAIN, PAIR_COUNTS,	 PAIR_THREADS,
+					       PAIR_PATHS, PAIR_POLLS,	 PAIR_AUDITS,
+					       PAIR_CALLS, PAIR_INLINED, PAIR_METER};
+	static const enum me_kind want[] = {ME_KIND_LAYOUT,  ME_KIND_COUNTS, ME_KIND_THREADS,
 					    ME_KIND_NUMBERS, ME_KIND_POLLS,  ME_KIND_AUDIT,
-					    ME_KIND_CALLS,   ME_KIND_LAYOUT};
+					    ME_KIND_CALLS,   ME_KIND_LAYOUT, ME_KIND_METER};
 	struct me_owned *owned;
 	struct mp_err err;
 	uint64_t at = 0;
@@ -249,6 +252,31 @@ TEST(code_in_place_of_calls_is_not_looked_at_again_and_again)
 	}
 	ck_assert_int_eq(vf_find_inlined(&vf), -EBADMSG);
 	ck_assert_msg(strstr(err.msg, "again and again") != NULL, "%s", err.msg);
+	close_index(&vf);
+	pair_free(&p);
+}
+
+/* A message names a symbol, which costs a walk over all symbols: only the first one about a function has a message. */
+TEST(verify_says_once_why_it_refuses_a_function)
+{
+	struct mp_err err = {""};
+	uint64_t at, other;
+	struct pair p;
+	struct vf vf;
+
+	pair_build(&p, MUTANTS, 0);
+	open_index(&vf, &p, &err);
+	vf.refusals->max = ME_MAX_REFUSED;
+	at = vf.old.text_start;
+	other = at + 1;
+	ck_assert_int_eq(vf_refuse(&vf, at, "one"), -EBADMSG);
+	ck_assert_int_eq(vf_go_on(&vf, -EBADMSG), 0);
+	ck_assert_int_eq(vf_refuse(&vf, at, "two"), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(err.msg, ": one"));
+	ck_assert_uint_eq(vf.refusals->blamed, at);
+	ck_assert_int_eq(vf_refuse(&vf, other, "three"), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(err.msg, ": three"));
+	ck_assert_uint_eq(vf.refusals->blamed, other);
 	close_index(&vf);
 	pair_free(&p);
 }

@@ -298,3 +298,29 @@ TEST_EACH(verify_refuses_ranges_of_divided_calls, NR_DIVIDED_BUILDS)
 	ck_assert_uint_ge(nr, 1);
 	pair_free(&p);
 }
+
+/* One number of a unit changes, in its last entry: verify reads all others before. */
+TEST_EACH(verify_refuses_debug_information_that_takes_too_long, 2)
+{
+	static const char *const of[] = {"LISTS", "ATTRS"};
+	const struct mp_section *info;
+	struct mp_err err = {""};
+	char command[128];
+	uint64_t last;
+	struct pair p;
+
+	snprintf(command, sizeof(command),
+		 "gcc -gdwarf-4 -O2 -D%s tests/data/leaf.c tests/data/debug_many.S", of[_i]);
+	pair_make(&p, command, 0, PAIR_INLINED);
+	info = mp_elf_section(p.original, ".debug_info");
+	ck_assert_ptr_nonnull(info);
+	last = info->size;
+	while (last && p.original->data[info->off + last] != 43)
+		last--;
+	ck_assert_uint_gt(last, 0);
+	info = mp_elf_section(p.good, ".debug_info");
+	p.bytes[info->off + last]++;
+	ck_assert_int_eq(pair_verify(&p, p.size, &err), -EBADMSG);
+	ck_assert_msg(strstr(err.msg, "takes too long"), "%s", err.msg);
+	pair_free(&p);
+}

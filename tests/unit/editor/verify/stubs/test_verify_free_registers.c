@@ -5,12 +5,14 @@
  */
 #include "tests/unit/suite.h"
 
+#include "editor/optimize/optimize.h"
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/code/verify_scan.h"
 #include "editor/verify/read/verify_eh.h"
 #include "editor/verify/stubs/verify_free_registers.h"
 #include "editor/verify/stubs/verify_graph.h"
+#include "tests/support/compile.h"
 #include "tests/unit/edit_fixture.h"
 
 #define FUNCTION(name, body)                                                                       \
@@ -217,4 +219,24 @@ TEST(registers_are_dead_where_nobody_asks_for_them)
 	ck_assert_uint_eq(wrong, 0);
 	close_vf(&vf);
 	fixture_free(&f);
+}
+
+/* 10,000 jumps with 10,000 targets each: no stub is proved over so many ways. */
+TEST(verify_refuses_too_many_targets)
+{
+	char in[256], out[300];
+	struct me_optimize_options options = {.input = in,
+					      .output = out,
+					      .all = true,
+					      .counting = {.paths = true, .path = "/nowhere"}};
+	struct me_optimize_report report;
+
+	ck_assert_int_eq(
+		compile_run("gcc", "-w -no-pie -DMANY=10000", "tests/data/many_jumps.S", in), 0);
+	snprintf(out, sizeof(out), "%s.out", in);
+	ck_assert_int_ne(me_optimize(&options, &report, &err), 0);
+	ck_assert_msg(strstr(err.msg, "too many targets"), "%s", err.msg);
+	ck_assert_int_ne(access(out, F_OK), 0);
+	me_optimize_report_fini(&report);
+	unlink(in);
 }

@@ -131,41 +131,6 @@ TEST(store_keeps_the_newest_audits_of_a_table)
 	ok(mp_store_check(store, &err));
 }
 
-TEST(store_gives_the_last_verdict_on_a_function)
-{
-	struct mp_id original = {{3}, 1, 99}, other = {{3}, 1, 98};
-	struct mp_stored_verdict *verdicts;
-	struct mp_stored_audit a;
-	size_t nr;
-
-	store = open_as(MP_STORE_WRITE);
-	ok(mp_store_read_verdicts(store, &original, &verdicts, &nr, &err));
-	ck_assert_uint_eq(nr, 0);
-	free(verdicts);
-	/* Function 0 undecided, 1 A, 2 B; later 1 B and 2 undecided. */
-	a = make(1, NOW);
-	ok(mp_store_put_audit(store, &a, &err));
-	a = make(2, NOW + 5);
-	effects[1].effect.verdict = MP_AUDIT_VERDICT_B;
-	effects[2].effect.verdict = MP_AUDIT_VERDICT_NONE;
-	ok(mp_store_put_audit(store, &a, &err));
-	/* An audit of a file that was not found says nothing of any address. */
-	a = make(3, NOW + 9);
-	for (int f = 0; f < 3; f++)
-		effects[f].vaddr = 0;
-	ok(mp_store_put_audit(store, &a, &err));
-	ok(mp_store_read_verdicts(store, &original, &verdicts, &nr, &err));
-	ck_assert_uint_eq(nr, 2);
-	ck_assert_uint_eq(verdicts[0].vaddr, 0x401100);
-	ck_assert_int_eq(verdicts[0].verdict, MP_AUDIT_VERDICT_B);
-	ck_assert_uint_eq(verdicts[1].vaddr, 0x401200);
-	ck_assert_int_eq(verdicts[1].verdict, MP_AUDIT_VERDICT_B);
-	free(verdicts);
-	ok(mp_store_read_verdicts(store, &other, &verdicts, &nr, &err));
-	ck_assert_uint_eq(nr, 0);
-	free(verdicts);
-}
-
 TEST(store_refuses_an_audit_of_nothing)
 {
 	struct mp_stored_audit a = make(1, NOW);

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * adopt - puts a version into a process; see live.h. If another version of the same original is in use, its pages become
+ * the new one's in the same stop, and its copies stay mapped: threads may be in them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/live/counters.h"
+#include "daemon/live/filter.h"
+#include "daemon/live/inject.h"
+#include "daemon/live/live_private.h"
+#include "daemon/live/lookup_place.h"
+#include "daemon/live/stack.h"
+#include "libprof/base/clock.h"
+#include "libprof/note/counts_file.h"
+
+struct adopt {
+	const struct md_live_request *request;
+	struct md_version *version;
+	struct md_process process;
+	struct md_versions mapped; /* perhaps with the version itself */
+	struct md_gadgets gadgets;
+	struct md_lookup_place place;
+	struct md_lookup lookup;
+	bool lookup_changes; /* the page that is there has another table */
+	bool was_mapped;     /* the copies were, so they may be retired */
+	struct md_counters_file counters;
+	struct md_live_result *out;
+	uint64_t end_ns; /* no other try begins then */
+	int mem;
+};
+
+/* The addresses strictly inside patches, and in the page if its table changes. */
+static bool is_inside(void *arg, uint64_t address)
+{
+	const struct adopt *a = arg;
+
+	if (address >= a->version->low && address < a->version->high)
+		return md_changes_inside(&a->version->changes, address - a->version->bias);
+	return a->place.jumps && a->lookup_changes && address - a->place.page < MD_LOOKUP_PAGE;
+}
+
+/* Is [@start, @start + @size) free? */
+static int check_free(const struct adopt *a, uint64_t start, uint64_t size, struct mp_err *err)
+{
+	for (uint64_t at = start; at < start + size; at += MD_LIVE_PAGE) {
+		const struct md_mapping *m = md_process_mapping(&a->process, at);
+
+		if (m)
+			return mp_err_set(err, EPERM,
+					  "process %d: the place of the copies, 0x%" PRIx64
+					  ", is taken by %s; write a version with --live-at",
+					  (int)a->process.pid, at, m->path);
+	}
+	return 0;
+}
+
+/*
+ * Does the process find this file at @path? It may have another root directory, or other file systems. What it opens is
+ * compared again; here, nothing has changed yet.
+ */
+static int check_sees(const struct adopt *a, const char *path, uint64_t dev, uint64_t ino,
+		      struct mp_err *err)
+{
+	char name[PATH_MAX + 32];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "/proc/%d/root%s", (int)a->process.pid, path);
+	if (!stat(name, &st) && st.st_dev == dev && st.st_ino == ino)
+		return 0;
+	return mp_err_set(
+		err, EPERM,
+		"process %d: sees another file at %s, or none (a container, PrivateTmp= or "
+		"another root directory)",
+		(int)a->process.pid, path);
+}
+
+static int check_place(const struct adopt *a, struct mp_err *err)
+{
+	const struct md_version *v = a->version;
+	int r = 0;
+
+	if (!md_version_is_mapped(v, &a->process)) {
+		r = check_sees(a, v->path, v->output_dev, v->output_ino, err);
+		if (!r)
+			r = check_free(a, md_version_segment(v), v->changes.segment_size, err);
+	}
+	if (!r && !md_version_counters_mapping(v, &a->process))
+		r = check_free(a, md_version_counters(v), v->counters_size, err);
+	return r;
+}
+
+/* The file of counts, and whether the counters that are mapped are there. */
+static int prepare_counters(struct adopt *a, struct mp_err *err)
+{
+	const struct md_version *v = a->version;
+	const struct md_mapping *m = md_version_counters_mapping(v, &a->process);
+
+	if (!v->counters_size)
+		return 0;
+	if (!m) {
+		int r = md_counters_file_make(a->request->counts, &a->process, v->counters_size,
+					      v->table_hash, &a->counters, err);
+
+		return r ? r
+			 : check_sees(a, a->counters.path, a->counters.dev, a->counters.ino, err);
+	}
+	if (md_counters_are_in(a->request->counts, m))
+		return 0;
+	return mp_err_set(err, EPERM,
+			  "process %d: counts into %s already; take this version back first",
+			  (int)a->process.pid, m->path);
+}
+
+static bool has_counters(const struct adopt *a)
+{
+	return !a->version->counters_size || md_version_counters_mapping(a->version, &a->process);
+}
+
+/* Threads may be in the copies of a version while the code of another is in use. */
+static int check_leads(const struct adopt *a, const struct md_version *from,
+		       const struct md_version *to, struct mp_err *err)
+{
+	uint64_t cut = md_copies_find_cut(&from->copies, &to->changes);
+
+	return cut ? mp_err_set(err, EPERM,
+				"process %d: %s leads to 0x%" PRIx64 ", inside of a change of %s; "
+				"take it back first",
+				(int)a->process.pid, from->path, cut, to->path)
+		   : 0;
+}
+
+/* Also adds to the memory that becomes the process's own: that of copies that get other calls. */
+static int check_rivals(const struct adopt *a, struct mp_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < a->mapped.nr; i++) {
+		struct md_version *rival = &a->mapped.list[i];
+		struct md_pages pages;
+
+		if (!md_version_is_rival(a->version, rival))
+			continue;
+		r = md_version_pages(rival, &a->mapped, &pages);
+		if (r)
+			return mp_err_set(err, EIO, "process %d: its code cannot be read",
+					  (int)a->process.pid);
+		r = md_version_read_copies(rival, err);
+		if (!r)
+			r = check_leads(a, rival, a->version, err);
+		if (!r)
+			r = check_leads(a, a->version, rival, err);
+		/* Calls of copies that nobody enters any more have been changed before. */
+		if (pages.nr[MD_PAGE_NEW])
+			a->out->private_bytes += (uint64_t)rival->copies.nr_pages * MD_LIVE_PAGE;
+	}
+	return r;
+}
+
+static int check_memory(const struct adopt *a, struct mp_err *err)
+{
+	if (a->out->private_bytes <= a->request->max_private)
+		return 0;
+	return mp_err_set(err, EPERM,
+			  "process %d: %" PRIu64 " bytes would become its own memory, and "
+			  "--limit permits %" PRIu64,
+			  (int)a->process.pid, a->out->private_bytes, a->request->max_private);
+}
+
+/* Does any page have the bytes of another version? */
+static bool has_rival_pages(const struct adopt *a)
+{
+	for (size_t i = 0; i < a->mapped.nr; i++) {
+		struct md_pages pages = {0};
+
+		if (md_version_is_rival(a->version, &a->mapped.list[i]) &&
+		    (md_version_pages(&a->mapped.list[i], &a->mapped, &pages) ||
+		     pages.nr[MD_PAGE_NEW]))
+			return true;
+	}
+	return false;
+}
+
+static int prepare(struct adopt *a, struct mp_err *err)
+{
+	struct md_version *v = a->version;
+	int r = md_process_check(&a->process, err);
+
+	if (!r)
+		r = md_version_check_proof(v, err);
+	if (!r)
+		r = md_version_check_text(v, &a->mapped, a->mem, false, err);
+	if (!r && md_live_look(v, &a->mapped, &a->process, a->out))
+		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
+			       (int)a->process.pid);
+	if (!r)
+		r = md_version_read_copies(v, err);
+	if (!r)
+		r = check_rivals(a, err);
+	if (!r)
+		r = check_memory(a, err);
+	if (!r)
+		r = check_place(a, err);
+	if (r)
+		return r;
+	r = md_lookup_place_find(&a->process, a->mem, &a->place, err);
+	if (!r && a->place.ip >= v->low && a->place.ip < v->high)
+		r = mp_err_set(err, EPERM, "%s: is the C library, which answers unwinders",
+			       v->original_path);
+	if (!r)
+		r = md_gadgets_find(&a->process, a->mem, &a->gadgets, err);
+	return r || a->request->dry_run ? r : prepare_counters(a, err);
+}
+
+/* ---- the copies --------------------------------------------------------------------------------- */
+
+/* The same while all stand still: another thread could give the serving one another filter. */
+static int inject_filtered(struct adopt *a, const struct md_injection *what, struct mp_err *err)
+{
+	struct md_stop stop;
+	int r = md_live_stop(&a->process, &stop, err);
+
+	if (r)
+		return r;
+	r = md_inject(&stop, &a->process, a->mem, &a->gadgets, what, err);
+	md_stop_end(&stop);
+	return r ? r : md_process_read_maps(&a->process, err);
+}
+
+/*
+ * Does @what by a thread that alone stands still: nothing leads there yet. Return: 0; -EAGAIN: no thread can do it now;
+ * else as md_live_adopt().
+ */
+static int inject(struct adopt *a, const struct md_injection *what, struct mp_err *err)
+{
+	struct md_stop stop;
+	pid_t *tids;
+	size_t nr;
+	int r;
+
+	if (md_filter_is_there(a->process.pid))
+		return inject_filtered(a, what, err);
+	r = md_process_threads(a->process.pid, &tids, &nr);
+	if (r)
+		return mp_err_set(err, -r, "process %d: %s", (int)a->process.pid, strerror(-r));
+	r = -EAGAIN;
+	for (size_t i = 0; i < nr && r == -EAGAIN && (!i || mp_now_ns() < a->end_ns); i++) {
+		r = md_stop_thread(a->process.pid, tids[i], &stop, err);
+		if (!r) {
+			r = md_process_start_time(a->process.pid) != a->process.start_time
+				    ? -ESRCH
+				    : md_inject(&stop, &a->process, a->mem, &a->gadgets, what, err);
+			md_stop_end(&stop);
+		}
+		if (r == -ESRCH && i + 1 < nr)
+			r = -EAGAIN;
+	}
+	free(tids);
+	return r ? r : md_process_read_maps(&a->process, err);
+}
+
+static int map_copies(struct adopt *a, struct mp_err *err)
+{
+	const struct md_version *v = a->version;
+	const struct md_injection what = {.kind = MD_INJECT_MAP,
+					  .path = v->path,
+					  .address = md_version_segment(v),
+					  .size = v->changes.segment_size,
+					  .off = v->changes.segment_off,
+					  .dev = v->output_dev,
+					  .ino = v->output_ino};
+	int r = inject(a, &what, err);
+
+	if (!r && !md_version_is_mapped(v, &a->process))
+		r = mp_err_set(err, EPERM, "process %d: the copies are not where they were mapped",
+			       (int)a->process.pid);
+	return r;
+}
+
+static int map_counters(struct adopt *a, struct mp_err *err)
+{
+	const struct md_version *v = a->version;
+	const struct md_injection what = {.kind = MD_INJECT_SHARE,
+					  .path = a->counters.path,
+					  .address = md_version_counters(v),
+					  .size = v->counters_size,
+					  .off = MP_COUNTS_FILE_HEADER_BYTES,
+					  .dev = a->counters.dev,
+					  .ino = a->counters.ino};
+	int r = inject(a, &what, err);
+
+	if (!r && !md_version_counters_mapping(v, &a->process))
+		r = mp_err_set(err, EPERM,
+			       "process %d: its counters are not where they were mapped",
+			       (int)a->process.pid);
+	return r;
+}
+
+/* Nothing leads to the counters yet. */
+static int unmap_counters(struct adopt *a, struct mp_err *err)
+{
+	const struct md_injection what = {.kind = MD_INJECT_UNMAP,
+					  .address = md_version_counters(a->version),
+					  .size = a->version->counters_size};
+
+	return inject(a, &what, err);
+}
+
+static int unmap_copies(struct adopt *a, struct mp_err *err)
+{
+	const struct md_injection what = {.kind = MD_INJECT_UNMAP,
+					  .address = md_version_segment(a->version),
+					  .size = a->version->changes.segment_size};
+
+	return inject(a, &what, err);
+}
+
+/* The page that tells unwinders of the copies; nothing jumps there yet. */
+static int map_page(struct adopt *a, struct mp_err *err)
+{
+	const struct md_injection what = {.kind = MD_INJECT_PAGE,
+					  .address = md_lookup_place_choose(&a->process, &a->place),
+					  .size = MD_LOOKUP_PAGE};
+	int r = what.address ? inject(a, &what, err)
+			     : mp_err_set(err, EPERM, "process %d: no free page near its C library",
+					  (int)a->process.pid);
+
+	if (!r)
+		a->place.page = what.address;
+	return r;
+}
+
+/* Calls @step until it is done, or another thread has been waited for long enough. */
+static int repeat(struct adopt *a, int (*step)(struct adopt *a, struct mp_err *err),
+		  struct mp_err *err)
+{
+	int r = step(a, err);
+
+	for (unsigned int i = 0; r == -EAGAIN && i < MD_LIVE_ROUNDS && mp_now_ns() < a->end_ns;
+	     i++) {
+		md_live_wait(i);
+		r = md_process_read_maps(&a->process, err);
+		if (!r)
+			r = step(a, err);
+	}
+	return r;
+}
+
+/* Makes the unwinders' page as it must be once the copies are in use. */
+static int prepare_lookup(struct adopt *a, struct mp_err *err)
+{
+	uint8_t now[MD_LOOKUP_PAGE];
+	int r = 0;
+
+	if (!a->place.page)
+		r = repeat(a, map_page, err);
+	if (!r)
+		r = md_lookup_place_make(&a->process, &a->place, &a->mapped, a->version, NULL,
+					 &a->lookup, err);
+	if (r)
+		return r;
+	a->lookup_changes = pread(a->mem, now, sizeof(now), (off_t)a->place.page) != sizeof(now) ||
+			    memcmp(now, a->lookup.page, sizeof(now)) != 0;
+	if (!a->place.jumps &&
+	    pwrite(a->mem, a->lookup.page, MD_LOOKUP_PAGE, (off_t)a->place.page) != MD_LOOKUP_PAGE)
+		r = mp_err_set(err, EIO, "process %d: its memory cannot be written",
+			       (int)a->process.pid);
+	return r;
+}
+
+/* The copies go of versions that are not in use, if nothing leads there: as many stay as are switched between. */
+static int remove_unused(struct adopt *a, struct mp_err *err)
+{
+	int r;
+
+	for (size_t i = 0; i < a->mapped.nr; i++) {
+		struct md_pages pages = {0};
+		struct md_live_result result;
+		struct mp_err quiet;
+
+		if (md_version_is_rival(a->version, &a->mapped.list[i]) &&
+		    !md_version_pages(&a->mapped.list[i], &a->mapped, &pages) &&
+		    !pages.nr[MD_PAGE_NEW])
+			md_live_undo(a->request, &a->mapped.list[i], &a->mapped, &a->process,
+				     &result, &quiet);
+	}
+	md_versions_close(&a->mapped);
+	r = md_versions_find(&a->process, &a->mapped, err);
+	for (size_t i = 0; !r && i < a->mapped.nr; i++)
+		r = md_version_read_copies(&a->mapped.list[i], err);
+	return r;
+}
+
+/* Maps what is not there yet: the copies first, by which the version is found if this program is killed. */
+static int map_all(struct adopt *a, struct mp_err *err)
+{
+	int r = 0;
+
+	a->was_mapped = md_version_is_mapped(a->version, &a->process);
+	if (!a->was_mapped) {
+		r = remove_unused(a, err);
+		if (!r)
+			r = repeat(a, map_copies, err);
+	}
+	if (r)
+		return r;
+	if (!has_counters(a))
+		r = repeat(a, map_counters, err);
+	if (!r)
+		r = prepare_lookup(a, err);
+	if (!r || a->was_mapped)
+		return r;
+	if (md_version_counters_mapping(a->version, &a->process))
+		repeat(a, unmap_counters, NULL);
+	repeat(a, unmap_copies, NULL);
+	return r;
+}
+
+/* ---- the patches -------------------------------------------------------------------------------- */
+
+/* Before anything leads to the copies, unwinders know them. */
+static int write_lookup(const struct adopt *a)
+{
+	const struct md_lookup *l = &a->lookup;
+
+	if (a->place.jumps)
+		return a->lookup_changes && pwrite(a->mem, l->page, MD_LOOKUP_PAGE,
+						   (off_t)a->place.page) != MD_LOOKUP_PAGE;
+	return pwrite(a->mem, l->patch, MD_LOOKUP_PATCH, (off_t)l->at) != MD_LOOKUP_PATCH;
+}
+
+static int not_written(const struct adopt *a, struct mp_err *err)
+{
+	return mp_err_set(err, EIO, "process %d: its code cannot be written: %s",
+			  (int)a->process.pid, strerror(errno));
+}
+
+/*
+ * Another version that is in use, or partly, is retired, and pages that only it changed get the original's bytes. Return: 0;
+ * -EIO, -ENOMEM, with a message.
+ */
+static int take_rival_back(const struct adopt *a, const struct md_version *rival,
+			   struct mp_err *err)
+{
+	const struct md_changes *c = &rival->changes;
+	struct md_pages pages = {.each = malloc(c->nr_pages + 1)};
+	bool *skip = malloc((c->nr_pages + 1) * sizeof(*skip));
+	int r = pages.each && skip ? 0 : mp_err_code(err, ENOMEM);
+
+	if (!r && md_version_pages(rival, &a->mapped, &pages))
+		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
+			       (int)a->process.pid);
+	for (size_t i = 0; !r && i < c->nr_pages; i++)
+		skip[i] = pages.each[i] != MD_PAGE_NEW ||
+			  md_version_has_page(a->version, c->pages[i].vaddr);
+	if (!r && pages.nr[MD_PAGE_NEW] &&
+	    (md_live_write_copies(rival, a->mem, rival->copies.retired) ||
+	     md_live_write(rival, a->mem, c->old_bytes, skip)))
+		r = not_written(a, err);
+	free(skip);
+	free(pages.each);
+	return r;
+}
+
+/* In a stopped process. Return: 0; -EAGAIN: a thread is in the way; else as md_live_adopt(). */
+static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *err)
+{
+	struct md_version *v = a->version;
+	const struct md_stack_query query = {is_inside, a, 0};
+	char name[256];
+	struct md_pages pages = {0};
+	uint64_t found;
+	pid_t tid;
+	int r = md_stacks_search(stop, &a->process, &a->gadgets, &query, &found, &tid, err);
+
+	if (r == 1)
+		return mp_err_set(err, EAGAIN, "process %d: thread %d is always in %s",
+				  (int)stop->pid, (int)tid,
+				  md_version_function(v, found, name, sizeof(name)));
+	if (r == -EFBIG || r == -EIO)
+		return -EAGAIN;
+	if (r)
+		return r;
+	if (md_version_pages(v, &a->mapped, &pages))
+		return mp_err_set(err, EIO, "process %d: its code cannot be read", (int)stop->pid);
+	if (pages.nr[MD_PAGE_OTHER])
+		return mp_err_set(err, EPERM, "process %d: somebody else has changed its code",
+				  (int)stop->pid);
+	if (write_lookup(a))
+		return mp_err_set(err, EIO, "process %d: its memory cannot be written",
+				  (int)stop->pid);
+	for (size_t i = 0; !r && i < a->mapped.nr; i++)
+		if (md_version_is_rival(v, &a->mapped.list[i]))
+			r = take_rival_back(a, &a->mapped.list[i], err);
+	if (r)
+		return r;
+	if (a->was_mapped && md_live_write_copies(v, a->mem, v->copies.own))
+		return not_written(a, err);
+	/* Last: once all pages are the version's, nothing is left to be done. */
+	return md_live_write(v, a->mem, v->changes.new_bytes, NULL) ? not_written(a, err) : 0;
+}
+
+static int one_round(struct adopt *a, struct mp_err *err)
+{
+	struct md_stop stop;
+	int r = md_process_read_maps(&a->process, err);
+
+	if (!r)
+		r = md_live_stop(&a->process, &stop, err);
+	if (r)
+		return r;
+	r = change(a, &stop, err);
+	md_live_go_on(&stop, a->out);
+	return r;
+}
+
+static int run(struct adopt *a, struct mp_err *err)
+{
+	int r = prepare(a, err);
+
+	a->end_ns = mp_now_ns() + MD_LIVE_LIMIT_NS;
+	a->out->rounds = 0;
+	if (r || a->request->dry_run)
+		return r;
+	if (a->out->state == MD_LIVE_IN_USE && has_counters(a) && !has_rival_pages(a))
+		return 0;
+	r = map_all(a, err);
+	if (r)
+		return r;
+	r = repeat(a, one_round, err);
+	if (r)
+		return r;
+	a->out->changed = true;
+	a->out->state = MD_LIVE_IN_USE;
+	return 0;
+}
+
+int md_live_adopt(const struct md_live_request *request, struct md_version *version,
+		  struct md_live_result *out, struct mp_err *err)
+{
+	struct adopt a = {.request = request, .version = version, .out = out, .mem = -1};
+	int r;
+
+	*out = (struct md_live_result){0};
+	r = md_process_open(request->pid, &a.process, err);
+	if (!r)
+		r = md_version_open(&a.process, request->output, version, err);
+	if (!r)
+		r = md_versions_find(&a.process, &a.mapped, err);
+	if (!r) {
+		a.mem = md_live_open_mem(request->pid, err);
+		r = a.mem < 0 ? a.mem : run(&a, err);
+	}
+	if (a.mem >= 0)
+		close(a.mem);
+	free(a.gadgets.sigreturns);
+	md_versions_close(&a.mapped);
+	md_process_close(&a.process);
+	return r;
+}

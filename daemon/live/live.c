@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* live - what adopt and undo share; see live.h. */
+#include "daemon/live/live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/live/live_private.h"
+#include "libprof/base/clock.h"
+
+/* What a stop takes, on a machine of 2020: to begin with, for each thread, for each page. */
+#define STOP_NS	  300000u
+#define THREAD_NS 40000u
+#define PAGE_NS	  1500u
+
+const char *md_live_state_name(enum md_live_state state)
+{
+	static const char *const names[] = {"in use", "partly in use", "not in use, copies mapped",
+					    "not in use", "changed by somebody else"};
+
+	return names[state];
+}
+
+int md_live_open_mem(pid_t pid, struct mp_err *err)
+{
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	return mp_err_set(
+		err, errno == ENOENT ? ESRCH : errno, "process %d: %s", (int)pid,
+		errno == ENOENT ? "there is none"
+		: errno == EACCES || errno == EPERM
+			? "not permitted; only root, or where Yama permits its owner, may "
+			  "change it"
+			: strerror(errno));
+}
+
+static enum md_live_state state_of(const struct md_version *v, const struct md_process *p,
+				   const struct md_pages *pages)
+{
+	if (pages->nr[MD_PAGE_OTHER])
+		return MD_LIVE_OTHER;
+	if (!pages->nr[MD_PAGE_NEW])
+		return md_version_is_mapped(v, p) ? MD_LIVE_MAPPED : MD_LIVE_NONE;
+	return pages->nr[MD_PAGE_NEW] < v->changes.nr_pages ? MD_LIVE_PARTLY : MD_LIVE_IN_USE;
+}
+
+int md_live_look(const struct md_version *v, const struct md_versions *mapped,
+		 const struct md_process *p, struct md_live_result *out)
+{
+	struct md_pages pages = {0};
+	pid_t *threads = NULL;
+	int r = md_version_pages(v, mapped, &pages);
+
+	if (r)
+		return r;
+	out->state = state_of(v, p, &pages);
+	out->private_bytes = (uint64_t)v->changes.nr_pages * MD_LIVE_PAGE;
+	md_process_threads(p->pid, &threads, &out->nr_threads);
+	free(threads);
+	out->stop_ns = STOP_NS + THREAD_NS * out->nr_threads +
+		       PAGE_NS * (v->changes.nr_pages - pages.nr[MD_PAGE_NEW]);
+	return 0;
+}
+
+static int write_pages(int mem, uint64_t bias, const struct md_live_page *pages, size_t nr,
+		       const uint8_t *bytes, const bool *skip)
+{
+	for (size_t i = 0, run; i < nr; i += run) {
+		for (run = 1; i + run < nr; run++)
+			if (pages[i + run].vaddr != pages[i].vaddr + run * MD_LIVE_PAGE ||
+			    (skip && skip[i + run] != skip[i]))
+				break;
+		if (skip && skip[i])
+			continue;
+		if (pwrite(mem, bytes + pages[i].at, run * MD_LIVE_PAGE,
+			   (off_t)(bias + pages[i].vaddr)) != (ssize_t)(run * MD_LIVE_PAGE))
+			return -EIO;
+	}
+	return 0;
+}
+
+int md_live_write(const struct md_version *v, int mem, const uint8_t *bytes, const bool *skip)
+{
+	return write_pages(mem, v->bias, v->changes.pages, v->changes.nr_pages, bytes, skip);
+}
+
+int md_live_write_copies(const struct md_version *v, int mem, const uint8_t *bytes)
+{
+	return write_pages(mem, v->bias, v->copies.pages, v->copies.nr_pages, bytes, NULL);
+}
+
+void md_live_wait(unsigned int round)
+{
+	/* Another time each, so that a program with a beat of its own is not met at the same place. */
+	uint64_t ns = 200000 + (mp_now_ns() * 2654435761u >> 7) % (1000000u * (1 + round / 4));
+	const struct timespec t = {.tv_nsec = (long)(ns % 1000000000u)};
+
+	nanosleep(&t, NULL);
+}
+
+int md_live_stop(const struct md_process *p, struct md_stop *stop, struct mp_err *err)
+{
+	int r = md_stop_all(p->pid, stop, err);
+
+	if (r)
+		return r;
+	if (md_process_start_time(p->pid) != p->start_time)
+		r = mp_err_set(err, ESRCH, "process %d: has ended; its number is another's now",
+			       (int)p->pid);
+	else
+		r = md_process_check_shared(p->pid, err);
+	/* A child between vfork() and exec: it soon is not. */
+	if (r == -EPERM)
+		r = -EAGAIN;
+	if (r)
+		md_stop_end(stop);
+	return r;
+}
+
+void md_live_go_on(struct md_stop *stop, struct md_live_result *out)
+{
+	uint64_t before_ns = stop->stood_ns - stop->start_ns;
+
+	out->nr_threads = stop->nr;
+	out->stop_ns = md_stop_end(stop);
+	out->work_ns = out->stop_ns - before_ns;
+	if (out->stop_ns > out->longest_ns)
+		out->longest_ns = out->stop_ns;
+	out->rounds++;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+/* lookup_place - finds _dl_find_object() and the page; see lookup_place.h. */
+#include "daemon/live/lookup_place.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A page is known by its code; behind it are numbers that differ from process to process. */
+#define SAME_BYTES 64
+
+/* Reaches from the library to the page. */
+#define NEAR ((uint64_t)1 << 30)
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The C library's code. */
+static const struct md_mapping *find_library(const struct md_process *p)
+{
+	for (size_t i = 0; i < p->nr_maps; i++)
+		if (md_mapping_is_libc(&p->maps[i]))
+			return &p->maps[i];
+	return NULL;
+}
+
+/* Takes the function's address and bytes from the library's file. Return: 0, -ENOENT: it has none; -errno. */
+static int read_library(const struct md_process *p, const struct md_mapping *m,
+			struct md_lookup_place *out, struct mp_err *err)
+{
+	struct mp_elf *elf = NULL;
+	uint64_t bias;
+	const uint8_t *bytes;
+	int fd = md_process_open_file(p, m, err);
+	int r = fd < 0 ? fd : mp_elf_open_fd(m->path, fd, MP_ELF_SYMBOLS, &elf, err);
+
+	if (fd >= 0)
+		close(fd);
+	if (r)
+		return r;
+	r = -ENOENT;
+	for (uint32_t i = 0; i < elf->nr_symbols && r; i++) {
+		const struct mp_symbol *s = &elf->symbols[i];
+
+		if (strcmp(s->name, "_dl_find_object") != 0 || !s->vaddr ||
+		    !md_version_bias(elf, m, &bias))
+			continue;
+		bytes = mp_elf_bytes(elf, s->vaddr, MD_LOOKUP_READ);
+		if (!bytes)
+			continue;
+		memcpy(out->function, bytes, MD_LOOKUP_READ);
+		out->ip = bias + s->vaddr;
+		r = 0;
+	}
+	mp_elf_close(elf);
+	return r;
+}
+
+/* Is @page one of ours? */
+static bool is_page(const struct md_lookup_place *place, int mem, uint64_t page)
+{
+	struct md_lookup made;
+	uint8_t bytes[SAME_BYTES];
+
+	return !md_lookup_make(place->function, place->ip, page, NULL, 0, &made) &&
+	       pread(mem, bytes, sizeof(bytes), (off_t)page) == sizeof(bytes) &&
+	       !memcmp(bytes, made.page, sizeof(bytes));
+}
+
+/* A page that somebody mapped who was killed before the function jumped there. */
+static uint64_t find_page(const struct md_process *p, const struct md_lookup_place *place, int mem)
+{
+	for (size_t i = 0; i < p->nr_maps; i++) {
+		const struct md_mapping *m = &p->maps[i];
+
+		if (m->exec && !m->write && !*m->path && m->end - m->start == MD_LOOKUP_PAGE &&
+		    is_page(place, mem, m->start))
+			return m->start;
+	}
+	return 0;
+}
+
+static int refuse(const struct md_process *p, const char *why, struct mp_err *err)
+{
+	return mp_err_set(err, EPERM,
+			  "process %d: %s, so exceptions would not find their way through "
+			  "the copies",
+			  (int)p->pid, why);
+}
+
+/* Does the function jump to a page of ours, or is it as in the file? */
+static int look_at_function(const struct md_process *p, int mem, struct md_lookup_place *out,
+			    struct mp_err *err)
+{
+	struct md_lookup made;
+	uint8_t now[MD_LOOKUP_READ];
+	int32_t distance;
+
+	if (md_lookup_make(out->function, out->ip, out->ip & -(uint64_t)MD_LOOKUP_PAGE, NULL, 0,
+			   &made))
+		return refuse(p, "its C library has another way to tell unwinders", err);
+	if (pread(mem, now, sizeof(now), (off_t)out->ip) != sizeof(now))
+		return mp_err_set(err, EIO, "process %d: its C library cannot be read",
+				  (int)p->pid);
+	if (!memcmp(now, out->function, sizeof(now))) {
+		out->page = find_page(p, out, mem);
+		return 0;
+	}
+	memcpy(&distance, now + (made.at - out->ip) + 1, sizeof(distance));
+	out->page = made.at + MD_LOOKUP_PATCH + (uint64_t)(int64_t)distance;
+	out->jumps = now[made.at - out->ip] == 0xe9 && is_page(out, mem, out->page);
+	memcpy(now + (made.at - out->ip), made.old, MD_LOOKUP_PATCH);
+	if (out->jumps && !memcmp(now, out->function, sizeof(now)))
+		return 0;
+	return mp_err_set(err, EPERM, "process %d: somebody else has changed its C library",
+			  (int)p->pid);
+}
+
+int md_lookup_place_find(const struct md_process *p, int mem, struct md_lookup_place *out,
+			 struct mp_err *err)
+{
+	const struct md_mapping *library = find_library(p);
+	int r;
+
+	*out = (struct md_lookup_place){0};
+	for (size_t i = 0; i < p->nr_maps; i++)
+		if (strstr(file_name(p->maps[i].path), "libunwind"))
+			return refuse(p, "it has an unwinder of its own (libunwind)", err);
+	if (!library)
+		return refuse(p, "it does not use glibc as a shared library", err);
+	r = read_library(p, library, out, err);
+	if (r == -ENOENT)
+		return refuse(p, "its glibc is older than 2.35", err);
+	return r ? r : look_at_function(p, mem, out, err);
+}
+
+uint64_t md_lookup_place_choose(const struct md_process *p, const struct md_lookup_place *place)
+{
+	uint64_t page = place->ip & -(uint64_t)MD_LOOKUP_PAGE, end = page + NEAR,
+		 low = page > NEAR ? page - NEAR : 16 * MD_LOOKUP_PAGE, from = low;
+
+	/* The last free page below the library, which the next mmap() is least likely to take. */
+	for (size_t i = 0; i < p->nr_maps && p->maps[i].start < end; i++) {
+		if (p->maps[i].end <= low)
+			continue;
+		if (p->maps[i].start >= from + 64 * MD_LOOKUP_PAGE)
+			return from + 32 * MD_LOOKUP_PAGE;
+		from = p->maps[i].end;
+	}
+	return 0;
+}
+
+static int add_entry(const struct md_version *v, struct md_lookup_entry *entries, uint32_t *nr,
+		     struct mp_err *err)
+{
+	const struct mp_section *hdr = mp_elf_section(v->output, ".eh_frame_hdr"),
+				*text = mp_elf_section(v->original, ".text");
+
+	if (!hdr || !text)
+		return mp_err_set(err, EPERM, "%s: has no unwind rows", v->path);
+	if (*nr == MD_LOOKUP_MAX)
+		return mp_err_set(err, EPERM, "%s: too many versions in one process", v->path);
+	entries[(*nr)++] = (struct md_lookup_entry){md_version_segment(v), v->changes.segment_size,
+						    v->bias + text->vaddr, v->bias + hdr->vaddr};
+	return 0;
+}
+
+int md_lookup_place_make(const struct md_process *p, const struct md_lookup_place *place,
+			 const struct md_versions *mapped, const struct md_version *with,
+			 const struct md_version *without, struct md_lookup *out,
+			 struct mp_err *err)
+{
+	struct md_lookup_entry entries[MD_LOOKUP_MAX];
+	uint32_t nr = 0;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < mapped->nr; i++) {
+		const struct md_version *v = &mapped->list[i];
+		uint64_t segment = md_version_segment(v);
+
+		if (md_version_is_mapped(v, p) && (!with || segment != md_version_segment(with)) &&
+		    (!without || segment != md_version_segment(without)))
+			r = add_entry(v, entries, &nr, err);
+	}
+	if (!r && with)
+		r = add_entry(with, entries, &nr, err);
+	if (!r && md_lookup_make(place->function, place->ip, place->page, entries, nr, out))
+		r = refuse(p, "its C library has another way to tell unwinders", err);
+	return r;
+}

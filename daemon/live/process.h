@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * process - what /proc says about a running process: its mappings, threads, and reasons to leave it alone.
+ * Stops and changes nothing. Called by live.
+ */
+#ifndef MD_LIVE_PROCESS_H
+#define MD_LIVE_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libprof/base/err.h"
+
+struct md_mapping {
+	uint64_t start, end, off, ino;
+	unsigned int dev_major, dev_minor;
+	bool read, write, exec, shared;
+	bool begun; /* the file's first page is mapped, here or elsewhere */
+	bool again; /* an earlier mapping with code is of the same file */
+	char *path; /* as the kernel writes it; "" if there is none */
+};
+
+struct md_process {
+	pid_t pid;
+	uint64_t start_time; /* of the process, in the kernel's ticks */
+	struct md_mapping *maps;
+	size_t nr_maps;
+	uint64_t read_bytes; /* of its files, so far: it may map anything, in any number */
+};
+
+/*
+ * md_process_open - reads the mappings of @pid. Return: 0; -ESRCH: no such process, or one without
+ * memory of its own; -errno with a message. Ownership: md_process_close(), also after an error.
+ */
+int md_process_open(pid_t pid, struct md_process *out, struct mp_err *err);
+/* Reads the mappings again. Return: 0, -errno with a message. */
+int md_process_read_maps(struct md_process *process, struct mp_err *err);
+void md_process_close(struct md_process *process);
+
+/* Is it code of the C library? */
+bool md_mapping_is_libc(const struct md_mapping *mapping);
+/* The mapping that holds @address; NULL: there is none. */
+const struct md_mapping *md_process_mapping(const struct md_process *process, uint64_t address);
+/*
+ * md_process_open_file - opens the file of @mapping, and no other that lies at its path now. Return: a
+ * descriptor; -EPERM: it cannot be reached; -errno, each with a message. Ownership: close().
+ */
+int md_process_open_file(const struct md_process *process, const struct md_mapping *mapping,
+			 struct mp_err *err);
+
+/* md_process_start_time - of a process; 0: there is none. */
+uint64_t md_process_start_time(pid_t pid);
+/* Thread numbers of the process. Return: 0, -ESRCH, -ENOMEM. Ownership: free(*@out). */
+int md_process_threads(pid_t pid, pid_t **out, size_t *nr);
+/* The value of "@key:" in /proc/PID/status, as text without spaces before it. Return: false: there is none. */
+bool md_process_status(pid_t pid, const char *key, char *buf, size_t size);
+
+/*
+ * md_process_check - may the process be changed at all? Return: 0; -EPERM with the reason: it has another tracer, is
+ * confined (AppArmor, SELinux), lives in another PID or user namespace, is stopped, runs 32-bit code, or a shadow stack guards
+ * its return addresses; -errno with a message.
+ */
+int md_process_check(const struct md_process *process, struct mp_err *err);
+/*
+ * md_process_check_shared - does another process use the same memory, as between vfork() and exec? To be asked while
+ * all threads are stopped, too. Return: 0, -EPERM with the reason.
+ */
+int md_process_check_shared(pid_t pid, struct mp_err *err);
+
+#endif

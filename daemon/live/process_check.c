@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/* process_check - reasons to leave a process alone; see process.h. */
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/live/process.h"
+
+/* Every 2 ms. */
+#define BLOCKED_LOOKS 250
+
+static int refuse(pid_t pid, const char *why, struct mp_err *err)
+{
+	return mp_err_set(err, EPERM, "process %d: %s", (int)pid, why);
+}
+
+static bool same_namespace(pid_t pid, const char *which)
+{
+	char name[64], theirs[64] = "", ours[64] = "";
+
+	snprintf(name, sizeof(name), "/proc/%d/ns/%s", (int)pid, which);
+	if (readlink(name, theirs, sizeof(theirs) - 1) < 0)
+		return false;
+	snprintf(name, sizeof(name), "/proc/self/ns/%s", which);
+	return readlink(name, ours, sizeof(ours) - 1) >= 0 && !strcmp(theirs, ours);
+}
+
+static int check_namespaces(pid_t pid, struct mp_err *err)
+{
+	static const char *const kinds[] = {"pid", "user"};
+	static const char *const what[] = {"it lives in another PID namespace (a container)",
+					   "it lives in another user namespace"};
+
+	for (int i = 0; i < 2; i++)
+		if (!same_namespace(pid, kinds[i]))
+			return refuse(pid, what[i], err);
+	return 0;
+}
+
+/* A line of a file below /proc or /sys; "" if there is none. */
+static void read_line(const char *name, char *buf, size_t size)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, buf, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+}
+
+static int check_confined(pid_t pid, struct mp_err *err)
+{
+	char name[64], value[256];
+
+	/* Filters are asked for each system call (filter.h). */
+	if (md_process_status(pid, "Seccomp", value, sizeof(value)) && !strcmp(value, "1"))
+		return refuse(pid, "seccomp permits it no system call that maps the new code", err);
+	read_line("/sys/fs/selinux/enforce", value, sizeof(value));
+	if (!strcmp(value, "1"))
+		return refuse(pid, "SELinux is in force, which may forbid changed code", err);
+	snprintf(name, sizeof(name), "/proc/%d/attr/apparmor/current", (int)pid);
+	read_line(name, value, sizeof(value));
+	if (strstr(value, "(enforce)") || strstr(value, "(kill)"))
+		return refuse(pid, "AppArmor confines it, which may forbid to map the new code",
+			      err);
+	return 0;
+}
+
+/* Is the program of the process 64-bit? */
+static int check_class(pid_t pid, struct mp_err *err)
+{
+	unsigned char ident[EI_NIDENT] = "";
+	char name[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return mp_err_set(err, errno, "process %d: its program: %s", (int)pid,
+				  strerror(errno));
+	n = read(fd, ident, sizeof(ident));
+	close(fd);
+	if (n != sizeof(ident) || memcmp(ident, ELFMAG, SELFMAG) || ident[EI_CLASS] != ELFCLASS64)
+		return refuse(pid, "its program is no 64-bit one", err);
+	return 0;
+}
+
+/* A process that reads from a disk is in state D, too, but soon leaves it. */
+static bool stays_blocked(pid_t pid)
+{
+	const struct timespec pause = {.tv_nsec = 2000000};
+	char value[256];
+
+	for (int i = 0; i < BLOCKED_LOOKS; i++) {
+		nanosleep(&pause, NULL);
+		if (!md_process_status(pid, "State", value, sizeof(value)) || *value != 'D')
+			return false;
+	}
+	return true;
+}
+
+/* Does any process, child or not, share the memory of @pid? */
+static int check_alone(pid_t pid, struct mp_err *err)
+{
+	struct dirent *e;
+	DIR *dir = opendir("/proc");
+	bool shares = false;
+
+	if (!dir)
+		return mp_err_set(err, errno, "/proc: %s", strerror(errno));
+	while (!shares && (e = readdir(dir))) {
+		pid_t other = (pid_t)atoi(e->d_name);
+
+		shares = other > 0 && other != pid &&
+			 syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0) == 0;
+	}
+	closedir(dir);
+	return shares ? refuse(pid, "another process shares its memory (between vfork and exec)",
+			       err)
+		      : 0;
+}
+
+/* A child between vfork() and exec soon has memory of its own. */
+static int stays_shared(pid_t pid, struct mp_err *err)
+{
+	const struct timespec pause = {.tv_nsec = 2000000};
+	int r = check_alone(pid, err);
+
+	for (int i = 0; r == -EPERM && i < BLOCKED_LOOKS; i++) {
+		nanosleep(&pause, NULL);
+		r = check_alone(pid, err);
+	}
+	return r;
+}
+
+int md_process_check(const struct md_process *p, struct mp_err *err)
+{
+	char value[256];
+	int r;
+
+	if (p->pid == getpid())
+		return refuse(p->pid, "is this command itself", err);
+	if (!md_process_status(p->pid, "State", value, sizeof(value)))
+		return mp_err_set(err, ESRCH, "process %d: there is none", (int)p->pid);
+	if (*value == 'T' || *value == 't')
+		return refuse(p->pid, *value == 't' ? "a debugger stopped it" : "it is stopped",
+			      err);
+	if (*value == 'Z' || *value == 'X')
+		return refuse(p->pid, "its main thread has ended", err);
+	if (*value == 'D' && stays_blocked(p->pid))
+		return refuse(p->pid, "it waits in the kernel and cannot be stopped (state D)",
+			      err);
+	if (md_process_status(p->pid, "TracerPid", value, sizeof(value)) && strcmp(value, "0"))
+		return mp_err_set(err, EPERM,
+				  "process %d: process %s traces it already (a debugger?)",
+				  (int)p->pid, value);
+	if (md_process_status(p->pid, "x86_Thread_features", value, sizeof(value)) &&
+	    strstr(value, "shstk"))
+		return refuse(p->pid, "a shadow stack guards its return addresses", err);
+	r = check_class(p->pid, err);
+	if (!r)
+		r = check_namespaces(p->pid, err);
+	if (!r)
+		r = check_confined(p->pid, err);
+	return r ? r : stays_shared(p->pid, err);
+}
+
+/* Does any child that @thread made share the memory of @pid? */
+static bool child_shares(pid_t pid, pid_t thread)
+{
+	char name[96], *text = NULL, *at, *end;
+	size_t room = 0;
+	bool shares = false;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)pid, (int)thread);
+	f = fopen(name, "re");
+	if (!f)
+		return false;
+	if (getdelim(&text, &room, '\0', f) > 0)
+		for (at = text; !shares; at = end) {
+			long child = strtol(at, &end, 10);
+
+			if (end == at)
+				break;
+			shares = syscall(SYS_kcmp, pid, (pid_t)child, KCMP_VM, 0, 0) == 0;
+		}
+	free(text);
+	fclose(f);
+	return shares;
+}
+
+int md_process_check_shared(pid_t pid, struct mp_err *err)
+{
+	bool shares = false;
+	pid_t *threads;
+	size_t nr;
+	int r = md_process_threads(pid, &threads, &nr);
+
+	if (r)
+		return mp_err_set(err, -r, "process %d: %s", (int)pid, strerror(-r));
+	for (size_t i = 0; i < nr && !shares; i++)
+		shares = child_shares(pid, threads[i]);
+	free(threads);
+	return shares ? refuse(pid, "a child shares its memory (between vfork and exec)", err) : 0;
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/* targets - finds processes in /proc; see targets.h. */
+#include "daemon/live/targets.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/live/process.h"
+#include "libprof/base/grow.h"
+#include "libprof/note/map.h"
+
+struct finder {
+	const char *unit; /* or NULL */
+	char *path;	  /* of the program, without symbolic links; or NULL */
+	uint64_t dev;	  /* of its file system */
+	struct stat program;
+	bool any_program, has_program;
+	struct md_targets *out;
+	size_t room;
+};
+
+/*
+ * Did the program of the process, the file @st, lie at the path, before another file got this name? A container may have
+ * the same path on a file system of its own.
+ */
+static bool ran_there(const struct finder *f, const char *name, const struct stat *st)
+{
+	char exe[PATH_MAX + 16];
+	size_t len = f->path ? strlen(f->path) : 0;
+	ssize_t n = len ? readlink(name, exe, sizeof(exe) - 1) : 0;
+
+	exe[n > 0 ? n : 0] = '\0';
+	return len && st->st_dev == f->dev && !strncmp(exe, f->path, len) &&
+	       !strcmp(exe + len, " (deleted)");
+}
+
+/* The file system of the directory of @path; 0: there is none. */
+static uint64_t device_of(const char *path)
+{
+	char *dir = strdup(path);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+	struct stat st = {0};
+
+	if (slash) {
+		slash[slash == dir] = '\0';
+		if (stat(dir, &st))
+			st.st_dev = 0;
+	}
+	free(dir);
+	return st.st_dev;
+}
+
+static bool is_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool runs(const struct finder *f, pid_t pid)
+{
+	struct stat st;
+	char name[64];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	if (stat(name, &st))
+		return false;
+	return f->any_program || (f->has_program && is_file(&st, &f->program)) ||
+	       ran_there(f, name, &st);
+}
+
+/* Is the process in the control group of the unit: does a line end in /UNIT, or go on below it? */
+static bool is_in_unit(const struct finder *f, pid_t pid)
+{
+	char name[64], *line = NULL;
+	size_t room = 0, len = strlen(f->unit);
+	bool is = false;
+	FILE *in;
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
+	in = fopen(name, "re");
+	while (in && !is && getline(&line, &room, in) > 0)
+		for (char *at = line; !is && (at = strstr(at, f->unit)); at++)
+			is = at > line && at[-1] == '/' && strchr("/\n", at[len]);
+	free(line);
+	if (in)
+		fclose(in);
+	return is;
+}
+
+static int add(struct finder *f, pid_t pid)
+{
+	if (mp_grow(f->out->list, f->room, f->out->nr + 1))
+		return -ENOMEM;
+	f->out->list[f->out->nr++] = (struct md_target){pid, md_process_start_time(pid)};
+	return 0;
+}
+
+static int compare_start(const void *a, const void *b)
+{
+	const struct md_target *x = a, *y = b;
+
+	return x->start_time != y->start_time ? (x->start_time < y->start_time ? -1 : 1)
+					      : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int search(struct finder *f)
+{
+	struct dirent *e;
+	DIR *dir = opendir("/proc");
+	int r = dir ? 0 : -errno;
+
+	while (!r && (e = readdir(dir))) {
+		pid_t pid = (pid_t)atoi(e->d_name);
+
+		if (pid <= 0 || pid == getpid() || !runs(f, pid) ||
+		    (f->unit && !is_in_unit(f, pid)))
+			continue;
+		r = add(f, pid);
+	}
+	if (dir)
+		closedir(dir);
+	/* A parent has begun before its children. */
+	if (f->out->nr)
+		qsort(f->out->list, f->out->nr, sizeof(*f->out->list), compare_start);
+	return r;
+}
+
+/* Drops the processes of a unit that run another program than its first one, such as a script's. */
+static void keep_first_program(struct finder *f)
+{
+	struct md_targets *out = f->out;
+	size_t nr = 0;
+	char name[64];
+
+	if (!out->nr)
+		return;
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)out->list[0].pid);
+	if (stat(name, &f->program))
+		return;
+	f->any_program = false;
+	f->has_program = true;
+	for (size_t i = 0; i < out->nr; i++)
+		if (runs(f, out->list[i].pid))
+			out->list[nr++] = out->list[i];
+	out->nr = nr;
+}
+
+/* The processes of a program or a unit, or all. Return: as md_targets_find(). */
+static int find(const char *name, struct finder *f, struct mp_err *err)
+{
+	int r, code = ESRCH;
+
+	f->out->searched = true;
+	if (name && strchr(name, '/')) {
+		f->any_program = false;
+		f->has_program = !stat(name, &f->program);
+		code = f->has_program ? ESRCH : errno;
+		f->path = realpath(name, NULL);
+		/* Its package was removed, perhaps. */
+		if (!f->path)
+			f->path = strdup(name);
+		if (!f->path)
+			return mp_err_code(err, ENOMEM);
+		f->dev = device_of(f->path);
+	} else if (name) {
+		f->unit = name;
+	}
+	r = search(f);
+	if (r)
+		return mp_err_set(err, -r, "/proc: %s", strerror(-r));
+	if (f->unit)
+		keep_first_program(f);
+	if (!name || f->out->nr)
+		return 0;
+	return mp_err_set(err, code, "%s: %s", name,
+			  f->unit	   ? "no process, and no unit of systemd with processes"
+			  : f->has_program ? "no process runs it"
+					   : strerror(code));
+}
+
+int md_targets_find(const char *name, struct md_targets *out, struct mp_err *err)
+{
+	struct finder f = {.out = out, .any_program = true};
+	char *end;
+	long pid;
+	int r;
+
+	*out = (struct md_targets){0};
+	pid = name ? strtol(name, &end, 10) : 0;
+	if (name && *name && !*end) {
+		if (pid <= 0 || pid > INT32_MAX)
+			return mp_err_set(err, ESRCH, "process %s: there is none", name);
+		return add(&f, (pid_t)pid) ? mp_err_code(err, ENOMEM) : 0;
+	}
+	r = find(name, &f, err);
+	free(f.path);
+	return r;
+}
+
+/* ---- which of them ------------------------------------------------------------------------------ */
+
+struct keeper {
+	struct mp_id original; /* of the output */
+	struct stat program;
+	bool has_program;
+	struct stat last; /* the file that was looked at last, and the answer */
+	bool kept;
+};
+
+/* Is the version meant for processes that run the file @fd? Return: 0, 1, -errno. */
+static int is_meant(const struct keeper *k, int fd, const struct stat *st, struct mp_err *err)
+{
+	struct mp_elf *elf = NULL;
+	struct mp_id id;
+	int r = mp_elf_open_fd("/proc/PID/exe", fd, MP_ELF_ID, &elf, err);
+
+	if (r)
+		return mp_err_is_failure(r) ? r : 0;
+	if (!k->has_program || !is_file(st, &k->program)) {
+		r = mp_id_equal(&elf->id, &k->original);
+	} else {
+		r = mp_map_read_original(elf, &id, err);
+		if (!mp_err_is_failure(r))
+			r = r || !mp_id_equal(&id, &k->original);
+	}
+	mp_elf_close(elf);
+	return r;
+}
+
+static int keeps(struct keeper *k, pid_t pid, struct mp_err *err)
+{
+	struct stat st;
+	char name[64];
+	int fd, r;
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st))
+		r = mp_err_set(err, errno, "%s: %s", name, strerror(errno));
+	else if (is_file(&st, &k->last))
+		r = k->kept;
+	else
+		r = is_meant(k, fd, &st, err);
+	close(fd);
+	if (r >= 0) {
+		k->kept = r;
+		k->last = st;
+	}
+	return r;
+}
+
+int md_targets_keep(struct md_targets *targets, const char *path, const char *output,
+		    struct mp_err *err)
+{
+	struct keeper k = {0};
+	struct mp_elf *elf = NULL;
+	size_t nr = 0;
+	int r = mp_elf_open(output, MP_ELF_ID, &elf, err);
+
+	if (!r)
+		r = mp_map_read_original(elf, &k.original, err);
+	mp_elf_close(elf);
+	if (r == -ENOENT)
+		return mp_err_set(err, EPERM, "%s: is no version that Morph wrote", output);
+	if (r)
+		return r;
+	k.has_program = !stat(path, &k.program);
+	for (size_t i = 0; i < targets->nr; i++) {
+		r = keeps(&k, targets->list[i].pid, err);
+		if (r < 0)
+			return r;
+		if (r)
+			targets->list[nr++] = targets->list[i];
+	}
+	targets->nr = nr;
+	return nr ? 0
+		  : mp_err_set(err, ESRCH, "%s: no process runs the original of %s", path, output);
+}
+
+bool md_target_has_ended(const struct md_target *target)
+{
+	char state[64];
+
+	return md_process_start_time(target->pid) != target->start_time ||
+	       !md_process_status(target->pid, "State", state, sizeof(state)) || *state == 'Z';
+}
+
+void md_targets_free(struct md_targets *targets)
+{
+	free(targets->list);
+	*targets = (struct md_targets){0};
+}

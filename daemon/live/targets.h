@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * targets - which processes the user means: a number, a unit of systemd, or a program's path. A path means the processes that
+ * run the file there, and those that ran it before another file got the name: the kernel then calls theirs
+ * "PATH (deleted)". Called by `morph live'.
+ */
+#ifndef MD_LIVE_TARGETS_H
+#define MD_LIVE_TARGETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libprof/base/err.h"
+
+struct md_target {
+	pid_t pid;
+	uint64_t start_time; /* md_process_start_time() */
+};
+
+struct md_targets {
+	struct md_target *list; /* each parent before its children */
+	size_t nr;
+	bool searched; /* the user did not name one process by its number */
+};
+
+/*
+ * md_targets_find - @name: NULL: all processes that this user may look at. A unit: the processes of its control group that
+ * run the program of its first one. Return: 0; -ESRCH: there is none, -ENOMEM, -errno, each with a message.
+ * Ownership: md_targets_free().
+ */
+int md_targets_find(const char *name, struct md_targets *out, struct mp_err *err);
+/*
+ * md_targets_keep - of the processes of @path, keeps those that a version of @output's original is meant for. A process that
+ * runs the file at @path stays, unless that is another version of the same original; one that ran it before, if that
+ * was the original. Return: 0; -ESRCH: none is left; -errno; each with a message.
+ */
+int md_targets_keep(struct md_targets *targets, const char *path, const char *output,
+		    struct mp_err *err);
+/* Has the process ended meanwhile? */
+bool md_target_has_ended(const struct md_target *target);
+void md_targets_free(struct md_targets *targets);
+
+#endif

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * undo - takes a version back; see live.h. The original's bytes may return at any moment: a jump that a thread
+ * stands before is a whole instruction in both. The copies go only if nothing leads to them any more.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/live/inject.h"
+#include "daemon/live/live_private.h"
+#include "daemon/live/lookup_place.h"
+#include "daemon/live/stack.h"
+#include "libprof/base/clock.h"
+
+struct undo {
+	const struct md_live_request *request;
+	struct md_version *version;
+	const struct md_versions *mapped;
+	struct md_process *process;
+	struct md_gadgets gadgets;
+	struct md_lookup_place place;
+	struct md_lookup lookup; /* without the version */
+	bool may_unmap;
+	struct md_live_result *out;
+	int mem;
+};
+
+/* Addresses in the copies, and in the page that tells unwinders of them. */
+static bool is_copy(void *arg, uint64_t address)
+{
+	const struct undo *u = arg;
+
+	return address - md_version_segment(u->version) < u->version->changes.segment_size ||
+	       (u->place.page && address - u->place.page < MD_LOOKUP_PAGE);
+}
+
+/* In registers, and where a signal has saved them, also what leads to a copy in the next instruction. */
+static bool leads_to_copy(void *arg, uint64_t word)
+{
+	const struct undo *u = arg;
+
+	return is_copy(arg, word) || md_changes_has_word(&u->version->changes, word);
+}
+
+static int unmap_range(struct undo *u, struct md_stop *stop, uint64_t address, uint64_t size,
+		       struct mp_err *err)
+{
+	const struct md_injection what = {
+		.kind = MD_INJECT_UNMAP, .address = address, .size = size};
+
+	return md_inject(stop, u->process, u->mem, &u->gadgets, &what, err);
+}
+
+/*
+ * Unwinders no longer know the copies; then these go, last, since the version is found by them. Return: 0; else -errno with
+ * a message.
+ */
+static int unmap(struct undo *u, struct md_stop *stop, struct mp_err *err)
+{
+	const struct md_version *v = u->version;
+	int r = 0;
+
+	if (u->place.page &&
+	    pwrite(u->mem, u->lookup.page, MD_LOOKUP_PAGE, (off_t)u->place.page) != MD_LOOKUP_PAGE)
+		return mp_err_set(err, EIO, "process %d: its memory cannot be written",
+				  (int)stop->pid);
+	if (md_version_counters_mapping(v, u->process))
+		r = unmap_range(u, stop, md_version_counters(v), v->counters_size, err);
+	return r ? r : unmap_range(u, stop, md_version_segment(v), v->changes.segment_size, err);
+}
+
+/* Unmaps the copies, or notes why not. An error here leaves them mapped, which is right, too. */
+static void remove_copies(struct undo *u, struct md_stop *stop)
+{
+	const struct md_stack_query stacks = {leads_to_copy, u, 0},
+				    memory = {is_copy, u,
+					      u->version->counters_size
+						      ? md_version_counters(u->version)
+						      : 0};
+	char *why = u->out->why_mapped;
+	struct mp_err err = {0};
+	uint64_t found = 0;
+	pid_t tid = 0;
+	int r = md_stacks_search(stop, u->process, &u->gadgets, &stacks, &found, &tid, &err);
+
+	if (r == 1)
+		snprintf(why, sizeof(u->out->why_mapped),
+			 "thread %d is in them, or returns to them", (int)tid);
+	if (!r)
+		r = md_process_read_maps(u->process, &err);
+	if (!r) {
+		r = md_memory_search(stop, u->process, u->request->max_searched, &memory, &found,
+				     &err);
+		if (r == 1)
+			snprintf(why, sizeof(u->out->why_mapped),
+				 "its memory has an address in them");
+	}
+	if (!r)
+		r = unmap(u, stop, &err);
+	if (r < 0)
+		snprintf(why, sizeof(u->out->why_mapped), "%.255s", err.msg);
+	if (!r)
+		u->out->state = MD_LIVE_NONE;
+}
+
+/* Writes the old bytes of pages that have the version's. Return: 0; -EPERM, -EIO, -ENOMEM, with a message. */
+static int write_back(struct undo *u, struct mp_err *err)
+{
+	const struct md_changes *c = &u->version->changes;
+	struct md_pages pages = {.each = malloc(c->nr_pages + 1)};
+	bool *skip = malloc((c->nr_pages + 1) * sizeof(*skip));
+	int r = pages.each && skip ? 0 : mp_err_code(err, ENOMEM);
+
+	if (!r && md_version_pages(u->version, u->mapped, &pages))
+		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
+			       (int)u->process->pid);
+	if (!r && pages.nr[MD_PAGE_OTHER])
+		r = mp_err_set(err, EPERM, "process %d: somebody else has changed its code",
+			       (int)u->process->pid);
+	for (size_t i = 0; !r && i < c->nr_pages; i++)
+		skip[i] = pages.each[i] != MD_PAGE_NEW;
+	u->out->changed = !r && pages.nr[MD_PAGE_NEW];
+	if (!r && md_live_write(u->version, u->mem, c->old_bytes, skip))
+		r = mp_err_set(err, EIO, "process %d: its code cannot be written: %s",
+			       (int)u->process->pid, strerror(errno));
+	free(skip);
+	free(pages.each);
+	return r;
+}
+
+static int change(struct undo *u, struct md_stop *stop, struct mp_err *err)
+{
+	int r = write_back(u, err);
+
+	if (r)
+		return r;
+	u->out->state = MD_LIVE_MAPPED;
+	if (u->may_unmap)
+		remove_copies(u, stop);
+	else
+		snprintf(u->out->why_mapped, sizeof(u->out->why_mapped), "no way to unmap them");
+	/* Threads that are in the copies call the original's functions from now on, and so leave the copies. */
+	if (u->out->state == MD_LIVE_MAPPED &&
+	    md_live_write_copies(u->version, u->mem, u->version->copies.retired))
+		r = mp_err_set(err, EIO, "process %d: its code cannot be written: %s",
+			       (int)stop->pid, strerror(errno));
+	return r;
+}
+
+static int run(struct undo *u, struct mp_err *err)
+{
+	uint64_t end_ns = mp_now_ns() + MD_LIVE_LIMIT_NS;
+	struct md_stop stop;
+	int r = md_process_read_maps(u->process, err);
+
+	if (!r)
+		r = md_process_check(u->process, err);
+	if (!r)
+		r = md_version_read_copies(u->version, err);
+	if (!r && md_live_look(u->version, u->mapped, u->process, u->out))
+		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
+			       (int)u->process->pid);
+	if (r || u->request->dry_run)
+		return r;
+	u->may_unmap = !md_gadgets_find(u->process, u->mem, &u->gadgets, err) &&
+		       !md_lookup_place_find(u->process, u->mem, &u->place, err) &&
+		       (!u->place.page || !md_lookup_place_make(u->process, &u->place, u->mapped,
+								NULL, u->version, &u->lookup, err));
+	r = md_live_stop(u->process, &stop, err);
+	for (unsigned int i = 0; r == -EAGAIN && i < MD_LIVE_ROUNDS && mp_now_ns() < end_ns; i++) {
+		md_live_wait(i);
+		r = md_live_stop(u->process, &stop, err);
+	}
+	if (r)
+		return r;
+	r = change(u, &stop, err);
+	md_live_go_on(&stop, u->out);
+	return r ? r : md_version_check_text(u->version, u->mapped, u->mem, true, err);
+}
+
+int md_live_undo(const struct md_live_request *request, struct md_version *version,
+		 const struct md_versions *mapped, struct md_process *process,
+		 struct md_live_result *out, struct mp_err *err)
+{
+	struct undo u = {.request = request,
+			 .version = version,
+			 .mapped = mapped,
+			 .process = process,
+			 .out = out};
+	int r;
+
+	*out = (struct md_live_result){0};
+	u.mem = md_live_open_mem(request->pid, err);
+	if (u.mem < 0)
+		return u.mem;
+	r = run(&u, err);
+	close(u.mem);
+	free(u.gadgets.sigreturns);
+	return r;
+}

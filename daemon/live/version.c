@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+/* version - pairs an output with what a process runs; see version.h. */
+#include "daemon/live/version.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "libprof/base/grow.h"
+#include "libprof/elf/own_output.h"
+#include "libprof/note/counts_file.h"
+#include "libprof/note/edge_table.h"
+#include "libprof/note/map.h"
+
+/* At most so many bytes are read of the files that one process runs. */
+#define READ_MAX ((uint64_t)16 << 30)
+/* An opened file counts as at least so many bytes. */
+#define FILE_COST ((uint64_t)1 << 20)
+
+/* ---- files -------------------------------------------------------------------------------------- */
+
+bool md_version_bias(const struct mp_elf *elf, const struct md_mapping *m, uint64_t *bias)
+{
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
+		const Elf64_Phdr *p = &elf->phdrs[i];
+		uint64_t page = p->p_vaddr & -(uint64_t)MD_LIVE_PAGE;
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) ||
+		    m->off != (p->p_offset & -(uint64_t)MD_LIVE_PAGE))
+			continue;
+		*bias = m->start - page;
+		return true;
+	}
+	return false;
+}
+
+static void find_bounds(struct md_version *v)
+{
+	v->low = UINT64_MAX;
+	v->high = 0;
+	for (uint32_t i = 0; i < v->original->nr_phdrs; i++) {
+		const Elf64_Phdr *p = &v->original->phdrs[i];
+
+		if (p->p_type != PT_LOAD)
+			continue;
+		if (v->bias + p->p_vaddr < v->low)
+			v->low = v->bias + p->p_vaddr;
+		if (v->bias + p->p_vaddr + p->p_memsz > v->high)
+			v->high = v->bias + p->p_vaddr + p->p_memsz;
+	}
+}
+
+/* Return: 0; -EFBIG with a message: more was read of the process's files than may be. */
+static int count_bytes(struct md_process *p, int fd, struct mp_err *err)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && st.st_size > 0)
+		p->read_bytes += (uint64_t)st.st_size;
+	p->read_bytes += FILE_COST;
+	return p->read_bytes <= READ_MAX
+		       ? 0
+		       : mp_err_set(err, EFBIG,
+				    "process %d: runs too many files, or too large ones",
+				    (int)p->pid);
+}
+
+/* Is it the file with the identity @id? Reads no more than that takes. Return: 1: yes; 0: no; -errno. */
+static int has_id(const char *path, int fd, const struct mp_id *id, struct mp_err *err)
+{
+	struct mp_elf *elf;
+	int r = mp_elf_open_fd(path, fd, MP_ELF_ID, &elf, err);
+
+	if (r)
+		return mp_err_is_failure(r) ? r : 0;
+	r = mp_id_equal(&elf->id, id);
+	mp_elf_close(elf);
+	return r;
+}
+
+/* Is @m code of the file with the identity @id? Return: 1: yes, @v has it; 0: no; -errno. */
+static int try_original(struct md_process *p, const struct md_mapping *m, const struct mp_id *id,
+			struct md_version *v, struct mp_err *err)
+{
+	struct mp_err quiet;
+	int fd, r;
+
+	if (!m->exec || m->again || m->path[0] != '/')
+		return 0;
+	fd = md_process_open_file(p, m, &quiet);
+	if (fd < 0)
+		return 0;
+	r = count_bytes(p, fd, err);
+	if (!r)
+		r = has_id(m->path, fd, id, err);
+	if (r == 1)
+		r = mp_elf_open_fd(m->path, fd, MP_ELF_SYMBOLS | MP_ELF_FDES | MP_ELF_RELOCS,
+				   &v->original, err);
+	else if (!r)
+		r = -EBADMSG; /* another file */
+	close(fd);
+	if (r)
+		return mp_err_is_failure(r) || r == -EFBIG ? r : 0;
+	if (mp_id_equal(&v->original->id, id) && md_version_bias(v->original, m, &v->bias)) {
+		v->original_path = strdup(m->path);
+		return v->original_path ? 1 : mp_err_code(err, ENOMEM);
+	}
+	mp_elf_close(v->original);
+	v->original = NULL;
+	return 0;
+}
+
+/* ---- counters ----------------------------------------------------------------------------------- */
+
+const char *md_version_kind_name(enum md_version_kind kind)
+{
+	static const char *const names[] = {"live", "live+edges", "live+meter"};
+
+	return names[kind];
+}
+
+static enum md_version_kind kind_of(const struct mp_elf *elf)
+{
+	return mp_elf_section(elf, MP_EDGE_TABLE_SECTION)    ? MD_VERSION_EDGES
+	       : mp_elf_section(elf, MP_METER_TABLE_SECTION) ? MD_VERSION_METER
+							     : MD_VERSION_LIVE;
+}
+
+int md_version_kind_read(const char *path, enum md_version_kind *kind)
+{
+	struct mp_elf *elf = NULL;
+	int r = mp_elf_open(path, MP_ELF_ID, &elf, NULL);
+
+	if (!r && !mp_elf_section(elf, MP_LIVE_SECTION))
+		r = -EPERM;
+	if (!r)
+		*kind = kind_of(elf);
+	mp_elf_close(elf);
+	return r;
+}
+
+/* Finds the counters of a version that counts. */
+static int find_counters(struct md_version *v, struct mp_err *err)
+{
+	const struct mp_section *s = mp_elf_section(v->output, ".morph.counters");
+	struct mp_edge_table *table = NULL;
+	int r;
+
+	v->kind = kind_of(v->output);
+	if (v->kind == MD_VERSION_LIVE && !s)
+		return 0;
+	r = v->kind == MD_VERSION_METER ? mp_meter_table_read(v->output, &table, err)
+					: mp_edge_table_read(v->output, &table, err);
+	if (r)
+		return r;
+	v->table_hash = table->hash;
+	if (!s || s->vaddr % MD_LIVE_PAGE || !s->size || s->size % MD_LIVE_PAGE ||
+	    s->size / 8 < table->nr_counters || s->vaddr > v->changes.segment_vaddr ||
+	    v->changes.segment_vaddr - s->vaddr < s->size)
+		r = mp_err_set(err, EPERM, "%s: its counters cannot be mapped alone", v->path);
+	else {
+		v->counters_vaddr = s->vaddr;
+		v->counters_size = s->size;
+	}
+	mp_edge_table_free(table);
+	return r;
+}
+
+/* ---- the version --------------------------------------------------------------------------------- */
+
+static int find_original(struct md_process *p, struct md_version *v, struct mp_err *err)
+{
+	struct mp_id id;
+	int r = mp_map_read_original(v->output, &id, err);
+
+	if (r == -ENOENT)
+		return mp_err_set(err, EPERM, "%s: is no version that Morph wrote", v->path);
+	for (size_t i = 0; !r && i < p->nr_maps; i++)
+		r = try_original(p, &p->maps[i], &id, v, err);
+	if (!r)
+		return mp_err_set(err, EPERM,
+				  "process %d: does not run the original of %s, or its file is no "
+				  "longer there",
+				  (int)p->pid, v->path);
+	if (r < 0)
+		return r;
+	find_bounds(v);
+	r = md_changes_find(v->original, v->output, &v->changes, err);
+	return r ? r : find_counters(v, err);
+}
+
+/* Takes @fd over. */
+static int open_output(struct md_version *v, const char *path, int fd, struct mp_err *err)
+{
+	struct stat st;
+
+	v->output_fd = fd;
+	v->path = strdup(path);
+	if (!v->path)
+		return mp_err_code(err, ENOMEM);
+	if (fstat(fd, &st))
+		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	v->output_dev = st.st_dev;
+	v->output_ino = st.st_ino;
+	return mp_elf_open_fd(path, fd, MP_ELF_SYMBOLS, &v->output, err);
+}
+
+int md_version_open(struct md_process *process, const char *path, struct md_version *out,
+		    struct mp_err *err)
+{
+	char *full = realpath(path, NULL);
+	int fd, r;
+
+	*out = (struct md_version){.pid = process->pid, .output_fd = -1};
+	fd = full ? open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	if (fd < 0)
+		r = mp_err_set(err, errno, "%s: %s", path, strerror(errno));
+	else
+		r = open_output(out, full, fd, err);
+	free(full);
+	return r ? r : find_original(process, out, err);
+}
+
+/*
+ * The version whose segment is mapped behind the first *@at mappings. Return: 1: found, *@at is behind it; 0: there is no
+ * more; -errno with a message. Ownership: as md_version_open().
+ */
+static int find_next(struct md_process *p, size_t *at, struct md_version *out, struct mp_err *err)
+{
+	for (; *at < p->nr_maps; ++*at) {
+		const struct md_mapping *m = &p->maps[*at];
+		int fd, r;
+
+		*out = (struct md_version){.pid = p->pid, .output_fd = -1};
+		/* A file that the loader has mapped has its first page mapped, too. */
+		if (!m->exec || m->write || m->again || m->begun || m->path[0] != '/')
+			continue;
+		fd = md_process_open_file(p, m, err);
+		if (fd == -EPERM)
+			continue;
+		if (fd < 0)
+			return fd;
+		r = count_bytes(p, fd, err);
+		if (r) {
+			close(fd);
+			return r;
+		}
+		r = open_output(out, m->path, fd, err);
+		if (!r)
+			r = find_original(p, out, err);
+		if (!r && m->start == md_version_segment(out)) {
+			++*at;
+			return 1;
+		}
+		md_version_close(out);
+		if (r == -EFBIG || (r && mp_err_is_failure(r)))
+			return r;
+	}
+	return 0;
+}
+
+int md_versions_find(struct md_process *p, struct md_versions *out, struct mp_err *err)
+{
+	struct md_version v;
+	size_t at = 0, room = 0;
+	int r;
+
+	*out = (struct md_versions){0};
+	while ((r = find_next(p, &at, &v, err)) == 1) {
+		if (mp_grow(out->list, room, out->nr + 1)) {
+			md_version_close(&v);
+			return mp_err_code(err, ENOMEM);
+		}
+		out->list[out->nr++] = v;
+	}
+	return r;
+}
+
+void md_versions_close(struct md_versions *versions)
+{
+	for (size_t i = 0; i < versions->nr; i++)
+		md_version_close(&versions->list[i]);
+	free(versions->list);
+	*versions = (struct md_versions){0};
+}
+
+int md_version_read_copies(struct md_version *v, struct mp_err *err)
+{
+	int r;
+
+	if (v->copies_known)
+		return 0;
+	r = md_copies_read(v->original, v->output, &v->changes, &v->copies, err);
+	if (r)
+		md_copies_fini(&v->copies);
+	v->copies_known = !r;
+	return r;
+}
+
+void md_version_close(struct md_version *v)
+{
+	md_copies_fini(&v->copies);
+	md_changes_fini(&v->changes);
+	mp_elf_close(v->original);
+	mp_elf_close(v->output);
+	if (v->output_fd >= 0)
+		close(v->output_fd);
+	free(v->path);
+	free(v->original_path);
+	*v = (struct md_version){.output_fd = -1};
+}
+
+/* ---- the process -------------------------------------------------------------------------------- */
+
+uint64_t md_version_segment(const struct md_version *v)
+{
+	return v->bias + v->changes.segment_vaddr;
+}
+
+bool md_version_is_mapped(const struct md_version *v, const struct md_process *p)
+{
+	const struct md_mapping *m = md_process_mapping(p, md_version_segment(v));
+
+	return m && m->start == md_version_segment(v) && m->ino == v->output_ino &&
+	       makedev(m->dev_major, m->dev_minor) == v->output_dev && m->exec && !m->write &&
+	       m->off == v->changes.segment_off && m->end - m->start == v->changes.segment_size;
+}
+
+uint64_t md_version_counters(const struct md_version *v)
+{
+	return v->bias + v->counters_vaddr;
+}
+
+const struct md_mapping *md_version_counters_mapping(const struct md_version *v,
+						     const struct md_process *p)
+{
+	const struct md_mapping *m = md_process_mapping(p, md_version_counters(v));
+
+	return v->counters_size && m && m->start == md_version_counters(v) &&
+			       m->end - m->start == v->counters_size && m->shared && m->write &&
+			       m->off == MP_COUNTS_FILE_HEADER_BYTES
+		       ? m
+		       : NULL;
+}
+
+bool md_version_is_rival(const struct md_version *v, const struct md_version *other)
+{
+	return (v->output_ino != other->output_ino || v->output_dev != other->output_dev) &&
+	       v->bias == other->bias && mp_id_equal(&v->original->id, &other->original->id);
+}
+
+/* Index of the page at @vaddr; nr_pages: it does not change. */
+static size_t page_at(const struct md_changes *c, uint64_t vaddr)
+{
+	size_t low = 0, high = c->nr_pages;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (c->pages[mid].vaddr < vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < c->nr_pages && c->pages[low].vaddr == vaddr ? low : c->nr_pages;
+}
+
+bool md_version_has_page(const struct md_version *v, uint64_t vaddr)
+{
+	return page_at(&v->changes, vaddr) < v->changes.nr_pages;
+}
+
+/* Return: whose bytes page @i has in the process. @now: these bytes. */
+static enum md_page look_at_page(const struct md_version *v, const struct md_versions *mapped,
+				 size_t i, const uint8_t *now)
+{
+	const struct md_changes *c = &v->changes;
+
+	if (!memcmp(now, c->old_bytes + c->pages[i].at, MD_LIVE_PAGE))
+		return MD_PAGE_OLD;
+	if (!memcmp(now, c->new_bytes + c->pages[i].at, MD_LIVE_PAGE))
+		return MD_PAGE_NEW;
+	for (size_t k = 0; k < mapped->nr; k++) {
+		const struct md_changes *other = &mapped->list[k].changes;
+		size_t n;
+
+		if (!md_version_is_rival(v, &mapped->list[k]))
+			continue;
+		n = page_at(other, c->pages[i].vaddr);
+		if (n < other->nr_pages &&
+		    !memcmp(now, other->new_bytes + other->pages[n].at, MD_LIVE_PAGE))
+			return MD_PAGE_ANOTHER;
+	}
+	return MD_PAGE_OTHER;
+}
+
+int md_version_pages(const struct md_version *v, const struct md_versions *mapped,
+		     struct md_pages *out)
+{
+	uint8_t now[64 * MD_LIVE_PAGE];
+	const struct md_changes *c = &v->changes;
+
+	memset(out->nr, 0, sizeof(out->nr));
+	for (size_t i = 0, run; i < c->nr_pages; i += run) {
+		struct iovec here = {now, 0},
+			     there = {(void *)(v->bias + c->pages[i].vaddr), MD_LIVE_PAGE};
+
+		for (run = 1; run < 64 && i + run < c->nr_pages; run++)
+			if (c->pages[i + run].vaddr != c->pages[i].vaddr + run * MD_LIVE_PAGE)
+				break;
+		here.iov_len = there.iov_len = run * MD_LIVE_PAGE;
+		/* Faster than /proc/PID/mem, while the process stands still. */
+		if (process_vm_readv(v->pid, &here, 1, &there, 1, 0) != (ssize_t)here.iov_len)
+			return -EIO;
+		for (size_t k = 0; k < run; k++) {
+			enum md_page page = look_at_page(v, mapped, i + k, now + k * MD_LIVE_PAGE);
+
+			if (page == MD_PAGE_OTHER && !out->nr[page])
+				out->other = i + k;
+			out->nr[page]++;
+			if (out->each)
+				out->each[i + k] = (uint8_t)page;
+		}
+	}
+	return 0;
+}
+
+static bool may_change(const struct md_version *v, const struct md_versions *mapped, uint64_t vaddr)
+{
+	if (md_version_has_page(v, vaddr))
+		return true;
+	for (size_t k = 0; k < mapped->nr; k++)
+		if (md_version_is_rival(v, &mapped->list[k]) &&
+		    md_version_has_page(&mapped->list[k], vaddr))
+			return true;
+	return false;
+}
+
+static int changed_by_others(const struct md_version *v, uint64_t vaddr, struct mp_err *err)
+{
+	return mp_err_set(err, EPERM,
+			  "%s: somebody else has changed the code at 0x%" PRIx64
+			  " in the process (a debugger, a probe, another version)",
+			  v->original_path, v->bias + vaddr);
+}
+
+static int check_segment(const struct md_version *v, const struct md_versions *mapped,
+			 const Elf64_Phdr *p, int mem, struct mp_err *err)
+{
+	uint64_t start = p->p_vaddr & -(uint64_t)MD_LIVE_PAGE;
+	uint8_t page[MD_LIVE_PAGE];
+
+	if ((p->p_vaddr - p->p_offset) % MD_LIVE_PAGE)
+		return mp_err_set(err, EPERM, "%s: is not mapped as a program", v->original_path);
+	for (uint64_t at = start; at < p->p_vaddr + p->p_filesz; at += MD_LIVE_PAGE) {
+		uint64_t off = p->p_offset - (p->p_vaddr - start) + (at - start);
+		size_t size = v->original->size - off < MD_LIVE_PAGE ? v->original->size - off
+								     : MD_LIVE_PAGE;
+
+		if (may_change(v, mapped, at))
+			continue;
+		if (pread(mem, page, size, (off_t)(v->bias + at)) != (ssize_t)size)
+			return mp_err_set(err, EIO, "%s: its code cannot be read in the process",
+					  v->original_path);
+		if (memcmp(page, v->original->data + off, size))
+			return changed_by_others(v, at, err);
+	}
+	return 0;
+}
+
+/* @whole: no page has the version's bytes. */
+static int check_pages(const struct md_version *v, const struct md_versions *mapped, bool whole,
+		       struct mp_err *err)
+{
+	struct md_pages pages = {0};
+	int r = md_version_pages(v, mapped, &pages);
+
+	if (r)
+		return mp_err_set(err, -r, "%s: its code cannot be read in the process",
+				  v->original_path);
+	if (whole && pages.nr[MD_PAGE_NEW])
+		return mp_err_set(err, EIO, "%s: its old code is not back in the process",
+				  v->original_path);
+	return pages.nr[MD_PAGE_OTHER]
+		       ? changed_by_others(v, v->changes.pages[pages.other].vaddr, err)
+		       : 0;
+}
+
+int md_version_check_text(const struct md_version *v, const struct md_versions *mapped, int mem,
+			  bool whole, struct mp_err *err)
+{
+	int r = check_pages(v, mapped, whole, err);
+
+	for (size_t k = 0; !r && k < mapped->nr; k++)
+		if (md_version_is_rival(v, &mapped->list[k]))
+			r = check_pages(&mapped->list[k], mapped, false, err);
+	for (uint32_t i = 0; !r && i < v->original->nr_phdrs; i++)
+		if (v->original->phdrs[i].p_type == PT_LOAD &&
+		    (v->original->phdrs[i].p_flags & PF_X))
+			r = check_segment(v, mapped, &v->original->phdrs[i], mem, err);
+	return r;
+}
+
+int md_version_check_proof(const struct md_version *v, struct mp_err *err)
+{
+	struct mp_own_proof proof = {0};
+	struct stat st;
+	int r;
+
+	if (fstat(v->output_fd, &st))
+		return mp_err_set(err, errno, "%s: %s", v->path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || (st.st_mode & 022))
+		return mp_err_set(err, EPERM, "%s: other users may write it", v->path);
+	mp_sha256(v->original->data, v->original->size, proof.original);
+	r = mp_own_output_check(v->output_fd, v->output_fd, v->path, &proof, err);
+	if (!r && strcmp(proof.kind, md_version_kind_name(v->kind)))
+		r = mp_err_set(err, EPERM,
+			       proof.kind[0]
+				       ? "%s: is no version for running processes; write one "
+					 "with --live-at"
+				       : "%s: was not proved on this machine against the "
+					 "file that the process runs; let morph-optimize write it",
+			       v->path);
+	return r;
+}
+
+const char *md_version_function(const struct md_version *v, uint64_t ip, char *buf, size_t size)
+{
+	uint64_t vaddr = ip - v->bias;
+	const struct mp_fde *fde;
+
+	for (uint32_t i = 0; i < v->original->nr_symbols; i++) {
+		const struct mp_symbol *s = &v->original->symbols[i];
+
+		if (s->type != STT_FUNC || vaddr < s->vaddr || vaddr - s->vaddr >= s->size)
+			continue;
+		snprintf(buf, size, "%s", s->name);
+		return buf;
+	}
+	fde = mp_elf_fde_before(v->original, vaddr);
+	snprintf(buf, size, "the function at 0x%" PRIx64, fde ? fde->start : vaddr);
+	return buf;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * version - one output for one running process: where its original lies there, what changes, and in which state the
+ * process is. Reads only. Called by live.
+ */
+#ifndef MD_LIVE_VERSION_H
+#define MD_LIVE_VERSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/live/change.h"
+#include "daemon/live/copies.h"
+#include "daemon/live/process.h"
+
+enum md_version_kind {
+	MD_VERSION_LIVE,
+	MD_VERSION_EDGES, /* counts */
+	MD_VERSION_METER, /* counts a few places */
+};
+
+struct md_version {
+	pid_t pid;
+	enum md_version_kind kind;
+	struct mp_elf *original, *output;
+	int output_fd;
+	uint64_t output_dev, output_ino;
+	char *path;	     /* of the output */
+	char *original_path; /* as the process mapped it */
+	uint64_t bias;	     /* run-time address minus link-time address */
+	uint64_t low, high;  /* run-time bounds of the original */
+	struct md_changes changes;
+	struct md_copies copies; /* md_version_read_copies() */
+	bool copies_known;
+	/* Link-time address and bytes of the counters, which lie below the copies; both are whole pages. Size 0: none. */
+	uint64_t counters_vaddr, counters_size;
+	uint64_t table_hash; /* of the table of counters */
+};
+
+/* Versions whose copies are mapped in one process. */
+struct md_versions {
+	struct md_version *list; /* by ascending address */
+	size_t nr;
+};
+
+/* Whose bytes a page has in the process. The version changes this page. */
+enum md_page {
+	MD_PAGE_OLD,	 /* the original's bytes */
+	MD_PAGE_NEW,	 /* the version's */
+	MD_PAGE_ANOTHER, /* those of another version that is mapped */
+	MD_PAGE_OTHER,	 /* others: somebody else changed it */
+	MD_NR_PAGES,
+};
+
+struct md_pages {
+	size_t nr[MD_NR_PAGES];
+	size_t other;  /* index of the first MD_PAGE_OTHER */
+	uint8_t *each; /* enum md_page of each page that changes; NULL: not wanted */
+};
+
+/*
+ * md_version_open - @path: the output. Finds its original among the files that @process runs. Return: 0; -EPERM: none
+ * of them is it, or the output does not suit, with the reason; -errno with a message. Ownership: md_version_close(), also
+ * after an error.
+ */
+int md_version_open(struct md_process *process, const char *path, struct md_version *out,
+		    struct mp_err *err);
+void md_version_close(struct md_version *version);
+/* As proofs name it: live, live+edges, live+meter. */
+const char *md_version_kind_name(enum md_version_kind kind);
+/*
+ * md_version_kind_read - the kind that the file says, proved or not. Return: 0; -errno: it cannot be read, or is no version
+ * for running processes.
+ */
+int md_version_kind_read(const char *path, enum md_version_kind *kind);
+
+/*
+ * md_versions_find - all versions whose copies are mapped in @process. Return: 0, -errno with a message. Ownership:
+ * md_versions_close(), also after an error.
+ */
+int md_versions_find(struct md_process *process, struct md_versions *out, struct mp_err *err);
+void md_versions_close(struct md_versions *versions);
+
+/* md_version_read_copies - Return: 0; as md_copies_read(). */
+int md_version_read_copies(struct md_version *version, struct mp_err *err);
+
+/* Is it another version of the same original at the same place in the same process? */
+bool md_version_is_rival(const struct md_version *version, const struct md_version *other);
+/* Where a process has loaded @elf, whose code is mapped at @m. Return: false: the mapping is none of its code. */
+bool md_version_bias(const struct mp_elf *elf, const struct md_mapping *m, uint64_t *bias);
+/* Is the segment of the copies mapped, from the output's file? */
+bool md_version_is_mapped(const struct md_version *version, const struct md_process *process);
+/* Run-time address of the copies. */
+uint64_t md_version_segment(const struct md_version *version);
+/* Run-time address of the counters. */
+uint64_t md_version_counters(const struct md_version *version);
+/* The mapping of a file over exactly the counters; NULL: there is none. */
+const struct md_mapping *md_version_counters_mapping(const struct md_version *version,
+						     const struct md_process *process);
+/*
+ * md_version_pages - compares each page that changes. @mapped: all versions that are mapped, with this one or without.
+ * @out: @each was set. Return: 0, -EIO.
+ */
+int md_version_pages(const struct md_version *version, const struct md_versions *mapped,
+		     struct md_pages *out);
+/* Does the version change the page at the link-time address @vaddr? */
+bool md_version_has_page(const struct md_version *version, uint64_t vaddr);
+/*
+ * md_version_check_text - does the original's code have the bytes of its file? Pages that @version or a @mapped version
+ * changes may have those of such a version; with @whole, not those of @version. Return: 0; -EPERM, -EIO, each with a
+ * message.
+ */
+int md_version_check_text(const struct md_version *version, const struct md_versions *mapped,
+			  int mem, bool whole, struct mp_err *err);
+/*
+ * md_version_check_proof - is the output one of ours, proved against this original, and safe from others? Return: 0;
+ * -EPERM with the reason; -errno with a message.
+ */
+int md_version_check_proof(const struct md_version *version, struct mp_err *err);
+/* A name for the function at the run-time address @ip of the original: a symbol, or its start. */
+const char *md_version_function(const struct md_version *version, uint64_t ip, char *buf,
+				size_t size);
+
+#endif

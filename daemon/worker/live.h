@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * live - what the worker remembers, while it runs, of a job whose versions are put in place in turns (the states
+ * counting and trying): which version lies there, when, and what its processes did. Lost if the worker ends;
+ * a step then begins its measurement anew. Called by step_count and step_trial.
+ *
+ * Versions take turns at the file's path, or in running processes (running.h); then the original is at the path, and
+ * all processes execute it, whichever version's code they have.
+ */
+#ifndef MD_LIVE_H
+#define MD_LIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/everyday/cpu_time.h"
+#include "daemon/worker/variants.h"
+#include "daemon/everyday/windows.h"
+#include "daemon/worker/worker.h"
+
+/* What the processes of one version did. Each swap makes a new file with its bytes; all of them count. */
+struct md_done {
+	double run_s;		     /* CPU time */
+	double user_s, system_s;     /* the same by timer ticks, which are coarse */
+	uint64_t processes, crashes; /* that have ended */
+	uint64_t running;
+	bool incomplete; /* some processes were missed since the last look */
+};
+
+struct md_counting;
+struct md_trying;
+
+struct md_live {
+	struct md_live *next;
+	char *path;
+	uint32_t round;
+	enum mp_job_state state;
+	enum md_variant there;
+	bool running;	  /* versions are put into running processes */
+	struct stat file; /* as it was put there; while running, the original */
+	double since_s;	  /* mp_now_s() of that moment */
+	struct md_watch {
+		enum md_variant variant;
+		int index; /* md_cpu_time_watch() */
+		/*
+		 * A file's number may be used again once nobody executes the file. The processes until @before
+		 * executed another file, and so do those after @after, once it is @over.
+		 */
+		struct md_cpu_sum before, after;
+		bool over;
+	} * watches;
+	size_t nr_watches;
+	struct md_counting *counting; /* of step_count */
+	struct md_windows windows;
+	bool busy;		  /* one of its steps waits for a child */
+	unsigned int failures;	  /* in a row, of putting a version into running processes */
+	double failed_s;	  /* mp_now_s() of the last one */
+	struct md_trying *trying; /* of step_trial */
+	void (*forget)(struct md_live *live); /* frees the two; NULL: there is nothing */
+};
+
+/*
+ * md_live_of - what is remembered of the task's job in its present state and round; made anew if there is nothing.
+ * What was remembered of another state or round is forgotten, unless one of its steps waits for a child. Return: 0, -ENOTSUP: this machine cannot tell
+ * what processes take, and the message says why; -errno.
+ */
+int md_live_of(struct md_task *task, struct md_live **out);
+/* Return: the file at the path is as the worker put it there; *@there: which version. */
+bool md_live_knows(const struct md_task *task, enum md_variant *there);
+/*
+ * md_live_put - puts @variant in the file's place by one rename. Return: 0; 1: it was refused, and @reason of
+ * @result says why; -EINTR; -errno.
+ */
+int md_live_put(struct md_task *task, struct md_live *live, enum md_variant variant,
+		struct md_child_result *result);
+/* The same with the original; that it could not be put back is an error. Return: 0, -errno. */
+int md_live_put_back(struct md_task *task, struct md_live *live);
+/*
+ * md_live_check - if the file is not as the worker put it there, or if it has put nothing there yet, the original gets
+ * back in its place. Return: 0: it is as it was; 1: the original is there; -errno.
+ */
+int md_live_check(struct md_task *task, struct md_live *live);
+/* Does a process of any of its versions run behind a filter of system calls? See md_cpu_time_is_filtered(). */
+#define MD_LIVE_FILTERED                                                                           \
+	"its processes run behind a filter of system calls, which might end a version that counts"
+bool md_live_is_filtered(const struct md_worker *worker, const struct md_live *live);
+/* So often putting a version into running processes may fail before versions are written for other places, and before the end. */
+#define MD_LIVE_MOVE 3
+#define MD_LIVE_END  6
+/*
+ * md_live_failed - md_live_put() was refused while running: takes back what was put into some of the processes. Return: how
+ * often it was refused since a block or window was complete; -errno.
+ */
+int md_live_failed(struct md_task *task, struct md_live *live);
+/*
+ * May a version be put into running processes now? Not while none runs, nor soon after a failure: a service that starts
+ * again needs some seconds. Return: 1, 0, -errno.
+ */
+int md_live_may_put(struct md_task *task, const struct md_live *live);
+/* What @variant did until now. Return: 0, -errno. */
+int md_live_done(struct md_worker *worker, const struct md_live *live, enum md_variant variant,
+		 struct md_done *out);
+/* Forgets jobs that are not among @jobs in the state and the round that they had. */
+void md_live_keep(struct md_worker *worker, const struct mp_job *jobs, size_t nr);
+/* Is a job live? Then the worker stays and looks each second. */
+bool md_live_any(const struct md_worker *worker);
+/* Forgets everything; files stay as they are. */
+void md_live_fini(struct md_worker *worker);
+
+#endif

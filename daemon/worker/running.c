@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/* running - versions in processes that run already; see running.h. */
+#include "daemon/worker/running.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/everyday/cpu_time.h"
+#include "libprof/base/child.h"
+#include "libprof/base/clock.h"
+#include "libprof/cli/exit_status.h"
+#include "libprof/cli/json.h"
+
+#define NOTE	  "running"
+#define NR_PLACES 4
+
+/* Two versions may be mapped in one process for a while, so each has a place of its own. */
+static const enum md_variant with_place[NR_PLACES] = {MD_COUNTING, MD_METERED_ORIGINAL,
+						      MD_METERED_NEW, MD_NEW_RUNNING};
+
+/* ---- morph live ------------------------------------------------------------------------------ */
+
+/*
+ * The service's sandbox has mounts of its own and forbids ptrace(), and would do so for `morph live', too. So systemd is asked to run
+ * it outside. Return: words of a command that does; 0: this is no service of root's.
+ */
+static size_t be_outside(char *program, char **argv)
+{
+	static const char *const words[] = {"--quiet", "--wait", "--pipe", "--collect", "--"};
+	size_t nr = 0;
+
+	/* systemd tells each service its number. */
+	if (geteuid() || !getenv("INVOCATION_ID") || !mp_child_find_in_path("systemd-run", program))
+		return 0;
+	argv[nr++] = program;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		argv[nr++] = (char *)words[i];
+	return nr;
+}
+
+static bool is_done(const struct md_child_result *r)
+{
+	return r->end == MD_CHILD_EXITED && !r->status;
+}
+
+/* A command that was ended by a signal prints nothing, and systemd-run may take that for success. */
+static void check_printed(const char *out, struct md_child_result *r)
+{
+	json_t *printed = json_load_file(out, 0, NULL);
+
+	if (is_done(r) && !json_is_object(printed)) {
+		r->status = MP_EXIT_FAILED;
+		snprintf(r->reason, sizeof(r->reason), "morph live was ended");
+	}
+	json_decref(printed);
+}
+
+/* A stop that is tried for long is mostly waiting. */
+#define CPU_MOST_S 5
+
+/* Runs `morph live' with @words behind it. @out: where it prints. Return: 0, -EINTR, -errno. */
+static int run_live(struct md_task *t, bool must_run, const char *out, char *const *words,
+		    struct md_child_result *r)
+{
+	char program[PATH_MAX], *argv[20];
+	struct md_child as = {.must_run = must_run, .priority = MD_CHILD_PROMPT, .out = out};
+	double begun_s = mp_now_s();
+	size_t outside = be_outside(program, argv), nr = outside;
+	int ret;
+
+	*r = (struct md_child_result){.end = MD_CHILD_EXITED, .status = MP_EXIT_REFUSED};
+	/* systemd would put a variable there. */
+	for (size_t i = 0; outside && words[i]; i++)
+		if (strchr(words[i], '$')) {
+			snprintf(r->reason, sizeof(r->reason),
+				 "a path with a $: systemd-run would change it");
+			return 0;
+		}
+	/* What systemd runs goes on when systemd-run is stopped, so it is waited for. */
+	as.must_run |= outside;
+
+	argv[nr++] = t->worker->morph;
+	argv[nr++] = (char *)"live";
+	argv[nr++] = (char *)"--json";
+	while (*words)
+		argv[nr++] = *words++;
+	argv[nr] = NULL;
+	ret = md_task_run_beside(t, argv, &as, r);
+	if (!ret)
+		check_printed(out, r);
+	/* What it took outside is not known, but for a limit. */
+	if (outside)
+		r->cpu_s = fmin(mp_now_s() - begun_s, CPU_MOST_S);
+	/* Opening and closing windows is a part of what counting costs. */
+	if (t->job->state == MP_JOB_COUNTING)
+		t->worker->budget.left -= r->cpu_s;
+	return ret;
+}
+
+int md_running_put(struct md_task *t, enum md_variant variant, struct md_child_result *r)
+{
+	struct md_work_path file = md_work_path(&t->dir, md_variant_name(variant)),
+			    dir = md_variant_counts(&t->dir, variant);
+	struct md_work_path out = md_work_path(&t->dir, "live.out");
+	char counts[PATH_MAX + 16];
+	char *words[8] = {(char *)(variant == MD_ORIGINAL ? "undo" : "adopt")};
+	size_t nr = 1;
+	int ret;
+
+	snprintf(counts, sizeof(counts), "--counts=%s", dir.text);
+	if (variant != MD_NEW_RUNNING && variant != MD_ORIGINAL)
+		words[nr++] = counts;
+	words[nr++] = t->job->path;
+	if (variant != MD_ORIGINAL)
+		words[nr++] = file.text;
+	ret = run_live(t, variant == MD_ORIGINAL, out.text, words, r);
+	unlink(out.text);
+	return ret;
+}
+
+int md_running_undo(struct md_task *t)
+{
+	struct md_child_result r;
+	int ret = md_running_put(t, MD_ORIGINAL, &r);
+
+	if (!ret && !is_done(&r))
+		ret = mp_err_set(t->err, EIO,
+				 "a version could not be taken back from running processes: %s",
+				 r.reason[0] ? r.reason : "morph live failed");
+	return ret;
+}
+
+int md_running_end(struct md_task *t)
+{
+	bool in_use = t->job->state == MP_JOB_ADOPTED || t->job->state == MP_JOB_KEPT;
+
+	return md_running_is(&t->dir) && !in_use ? md_running_undo(t) : 0;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static int save_places(struct md_task *t, const struct md_work_path *found,
+		       struct md_child_result *r)
+{
+	json_t *root = json_load_file(found->text, 0, NULL),
+	       *places = json_object_get(root, "places");
+	json_t *note = NULL;
+	int ret = 1;
+
+	if (json_array_size(places) == NR_PLACES)
+		note = json_pack("{s:O}", "places", places);
+	if (note)
+		ret = mp_json_save(note, md_work_path(&t->dir, NOTE).text, t->err);
+	else
+		snprintf(r->reason, sizeof(r->reason), "morph live names no places");
+	json_decref(root);
+	return ret;
+}
+
+int md_running_move(struct md_task *t, struct md_child_result *r)
+{
+	struct md_work_path found = md_work_path(&t->dir, "places");
+	char nr[24];
+	char *words[] = {(char *)"place", nr, t->job->path, NULL};
+	int ret;
+
+	snprintf(nr, sizeof(nr), "--nr=%d", NR_PLACES);
+	ret = run_live(t, false, found.text, words, r);
+	if (!ret)
+		ret = is_done(r) ? save_places(t, &found, r) : 1;
+	unlink(found.text);
+	return ret;
+}
+
+struct md_running_option md_running_option(const struct md_work_dir *dir, enum md_variant variant)
+{
+	json_t *note = json_load_file(md_work_path(dir, NOTE).text, 0, NULL);
+	struct md_running_option out = {""};
+
+	for (size_t i = 0; note && i < NR_PLACES; i++)
+		if (with_place[i] == variant)
+			snprintf(out.text, sizeof(out.text), "--live-at=%" JSON_INTEGER_FORMAT,
+				 json_integer_value(
+					 json_array_get(json_object_get(note, "places"), i)));
+	json_decref(note);
+	return out;
+}
+
+/* ---- the decision ---------------------------------------------------------------------------- */
+
+bool md_running_is(const struct md_work_dir *dir)
+{
+	return !access(md_work_path(dir, NOTE).text, F_OK);
+}
+
+/* Did long-running processes take most of the time? Return: 1, 0, -errno. */
+static int run_long(struct md_task *t)
+{
+	struct md_cpu_time *ct = t->worker->cpu_time;
+	struct md_cpu_sum sum;
+	dev_t dev;
+	ino_t ino;
+	int index, ret;
+
+	if (md_cpu_time_number(t->job->path, &dev, &ino))
+		return 0;
+	index = md_cpu_time_watch(ct, dev, ino);
+	ret = index < 0 ? index : md_cpu_time_read(ct, index, &sum);
+	if (ret)
+		return mp_err_set(t->err, -ret, "the time of processes: %s", strerror(-ret));
+	return md_cpu_time_of_old(ct, index, MD_RUNNING_AGE_S * t->worker->pace) > 0.5;
+}
+
+int md_running_begin(struct md_task *t, struct md_child_result *r)
+{
+	int ret;
+
+	unlink(md_work_path(&t->dir, NOTE).text);
+	if (!md_policy_may_live(t->worker->policy, t->rule) || !t->worker->morph[0])
+		return 0;
+	ret = run_long(t);
+	if (ret != 1)
+		return ret;
+	ret = md_running_move(t, r);
+	return ret < 0 ? ret : ret ? 2 : 1;
+}

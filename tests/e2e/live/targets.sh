@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# morph live with the path of a program: which processes that means after another file got the name, after processes ended or
+# began; errors of single processes; and addresses that are free in all processes.
+. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/lib-live.sh"
+live_scratch targets
+need python3
+gcc -O2 -o prog "$root/tests/e2e/live/count.c" || exit 1
+cp prog original
+pids=()
+at_exit 'kill -9 "${pids[@]}" 2>/dev/null; rm -rf "$dir"'
+
+# more [FILE]: one more process
+more() {
+	: >run.txt
+	sleep 1000 | "${1:-./prog}" >run.txt &
+	pids+=($! "$(jobs -p %%)")
+	pid=$!
+	awaits 'grep -qs ready run.txt' || fail "no process"
+}
+# rows FILTER: of the last answer
+rows() {
+	jq -r "[.processes[] | $1] | length" out.txt
+}
+
+more
+one=$pid
+more
+two=$pid
+
+# ---- addresses: free in both, and all at the same time
+command_ends 0 "place" "$BUILD/morph" live --json place --nr=3 "$dir/prog"
+json_places=$(jq -r '.places[]' out.txt)
+[ "$(jq '.places | length' out.txt)" = 3 ] && [ "$(jq '.live_at == .places[0]' out.txt)" = true ] ||
+	fail "places: $(cat out.txt)"
+mapfile -t at <<<"$json_places"
+command_ends 0 "place as text" "$BUILD/morph" live place --nr=3 "$dir/prog"
+[ "$(wc -l <out.txt)" = 3 ] || fail "not three lines: $(cat out.txt)"
+command_ends 2 "--nr of adopt" "$BUILD/morph" live adopt --nr=2 "$dir/prog" x
+command_ends 2 "--nr=0" "$BUILD/morph" live place --nr=0 "$dir/prog"
+i=0
+for kind in edges edges edges; do
+	counting $i.live $kind "${at[$i]}" prog
+	counts_dir $i.dir
+	live adopt --counts=$i.dir "$dir/prog" $i.live || fail "adopt $i: $(cat err.txt)"
+	[ "$(rows 'select(.state == "in use")')" = 2 ] || fail "adopt $i: $(cat out.txt)"
+	i=$((i + 1))
+done
+live undo "$dir/prog" || fail "undo: $(cat err.txt)"
+
+# ---- another file gets the name: an output, as the service puts one there
+version prog.live prog "${at[0]}"
+live adopt "$dir/prog" prog.live || fail "adopt: $(cat err.txt)"
+"$BUILD/morph-optimize" --all --report=none -o plain prog || fail "no output"
+mv plain prog
+more
+three=$pid
+# It runs another version of the same original, which is not meant.
+live adopt "$dir/prog" prog.live || fail "adopt with an output at the path: $(cat err.txt)"
+[ "$(rows 'select(.state == "in use" and .changed == false)')" = 2 ] || fail "an output at the path: $(cat out.txt)"
+[ "$(rows "select(.pid == $three)")" = 0 ] || fail "the output's process is changed: $(cat out.txt)"
+live status "$dir/prog" || fail "status: $(cat err.txt)"
+[ "$(rows 'select(.state == "in use")')" = 2 ] || fail "status with an output at the path: $(cat out.txt)"
+live place --nr=2 "$dir/prog" "$dir/prog" || fail "place with an output at the path: $(cat err.txt)"
+live undo "$dir/prog" || fail "undo: $(cat err.txt)"
+[ "$(rows 'select(.changed)')" = 2 ] || fail "undo with an output at the path: $(cat out.txt)"
+
+# ---- another build gets the name: those who run the old one are meant, and a new process is an error of its own
+gcc -O1 -o other "$root/tests/e2e/live/count.c" && mv other prog
+more
+four=$pid
+live adopt "$dir/prog" prog.live
+[ $? = 4 ] || fail "a process of another build: no refusal"
+[ "$(rows 'select(.state == "in use")')" = 2 ] || fail "another build: $(cat out.txt)"
+[ "$(rows "select(.pid == $four and (.error | contains(\"does not run the original\")))")" = 1 ] || fail "no error row: $(cat out.txt)"
+[ "$(jq '.processes | length' out.txt)" = 3 ] || fail "not one row for each process: $(cat out.txt)"
+kill -9 "$four" "$three"
+live adopt "$dir/prog" prog.live || fail "adopt again: $(cat err.txt)"
+
+# ---- processes that end, or begin
+mv original prog
+more
+five=$pid
+live adopt "$dir/prog" prog.live || fail "adopt a new process: $(cat err.txt)"
+[ "$(rows 'select(.changed)')" = 1 ] && [ "$(jq '.processes | length' out.txt)" = 3 ] || fail "a new process: $(cat out.txt)"
+[ "$(rows "select(.pid == $five and .changed)")" = 1 ] || fail "not the new process: $(cat out.txt)"
+kill -STOP "$five"
+awaits "grep -q 'State:.T' /proc/$five/status"
+live undo "$dir/prog"
+[ $? = 4 ] || fail "a stopped process: no refusal"
+[ "$(rows 'select(.changed)')" = 2 ] && [ "$(rows "select(.pid == $five and .error)")" = 1 ] || fail "a stopped process: $(cat out.txt)"
+kill -CONT "$five"
+live undo "$dir/prog" || fail "undo the rest: $(cat err.txt)"
+[ "$(rows 'select(.changed)')" = 1 ] || fail "undo the rest: $(cat out.txt)"
+kill -9 "$one" "$two" "$five"
+awaits "! kill -0 $five 2>/dev/null || grep -q 'State:.Z' /proc/$five/status"
+live undo "$dir/prog" || fail "undo where nobody runs it: $(cat err.txt)"
+command_ends 1 "adopt where nobody runs it" "$BUILD/morph" live adopt "$dir/prog" prog.live
+[ $nr_failed = 0 ]

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * waits - threads that wait in the kernel in many ways, without any signal. None may notice that it was stopped. Prints
+ * "WRONG what" and ends with status 1 if one does. A byte on its input ends it: "done N".
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ipc.h>
+#include <sys/select.h>
+#include <sys/sem.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile int end;
+static unsigned long rounds;
+
+static void wrong(const char *what)
+{
+	printf("WRONG %s: errno %d\n", what, errno);
+	fflush(stdout);
+	_exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int epoll, pipes[2], sems;
+
+static int by_epoll(void)
+{
+	struct epoll_event e;
+
+	return epoll_wait(epoll, &e, 1, 20);
+}
+
+static int by_epoll_mask(void)
+{
+	struct epoll_event e;
+	sigset_t none;
+
+	sigemptyset(&none);
+	return epoll_pwait(epoll, &e, 1, 20, &none);
+}
+
+static int by_poll(void)
+{
+	struct pollfd p = {pipes[0], POLLIN, 0};
+
+	return poll(&p, 1, 20);
+}
+
+static int by_select(void)
+{
+	struct timeval t = {0, 20000};
+
+	return select(0, NULL, NULL, NULL, &t);
+}
+
+static int by_nanosleep(void)
+{
+	const struct timespec t = {.tv_nsec = 20000000};
+
+	return nanosleep(&t, NULL);
+}
+
+static int by_clock(void)
+{
+	const struct timespec t = {.tv_nsec = 20000000};
+
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
+static int by_signal(void)
+{
+	const struct timespec t = {.tv_nsec = 20000000};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	return sigtimedwait(&set, NULL, &t) < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static int by_futex(void)
+{
+	struct timespec t;
+	sem_t sem;
+
+	sem_init(&sem, 0, 0);
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += 20000000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return sem_timedwait(&sem, &t) < 0 && errno == ETIMEDOUT ? 0 : -1;
+}
+
+static int by_semop(void)
+{
+	struct timespec t = {.tv_nsec = 20000000};
+	struct sembuf op = {0, -1, 0};
+
+	return semtimedop(sems, &op, 1, &t) < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static const struct {
+	const char *name;
+	int (*wait)(void);
+} ways[] = {{"epoll_wait", by_epoll},	   {"epoll_pwait", by_epoll_mask},
+	    {"poll", by_poll},		   {"select", by_select},
+	    {"nanosleep", by_nanosleep},   {"clock_nanosleep", by_clock},
+	    {"sigtimedwait", by_signal},   {"sem_timedwait", by_futex},
+	    {"semtimedop", by_semop}};
+
+static void *run(void *arg)
+{
+	size_t i = (size_t)arg;
+
+	while (!end) {
+		double start = now();
+
+		if (ways[i].wait() != 0)
+			wrong(ways[i].name);
+		if (now() - start < 0.0185)
+			wrong("a wait that was too short");
+		__atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t threads[sizeof(ways) / sizeof(*ways)];
+	char c;
+
+	epoll = epoll_create1(EPOLL_CLOEXEC);
+	sems = semget(IPC_PRIVATE, 1, 0600);
+	if (pipe(pipes) || sems < 0)
+		return 77;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		if (pthread_create(&threads[i], NULL, run, (void *)i))
+			return 77;
+	puts("ready");
+	fflush(stdout);
+	if (read(0, &c, 1) != 1)
+		wrong("read");
+	end = 1;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+		pthread_join(threads[i], NULL);
+	semctl(sems, 0, IPC_RMID);
+	printf("done %lu\n", rounds);
+	return 0;
+}

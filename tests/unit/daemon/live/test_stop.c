@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_stop - threads stand still, go on, and keep their registers; system calls in another process leave no trace. */
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "daemon/live/inject.h"
+#include "daemon/live/live.h"
+#include "daemon/live/stack.h"
+#include "tests/unit/suite.h"
+
+#define NR_THREADS 5
+
+static uint64_t *rounds; /* shared with the child: of each of its threads */
+static pid_t child;
+
+static void *count(void *arg)
+{
+	uint64_t *mine = arg;
+	double x = 1;
+
+	for (;;) {
+		__atomic_fetch_add(mine, 1, __ATOMIC_RELAXED);
+		x = x * 1.0000001 + 1e-9;
+		if (x < 1)
+			_exit(3);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void setup(void)
+{
+	pthread_t thread;
+
+	rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	child = fork();
+	if (!child) {
+		for (int i = 1; i < NR_THREADS; i++)
+			if (pthread_create(&thread, NULL, count, &rounds[i]))
+				_exit(2);
+		count(&rounds[0]);
+	}
+	for (int i = 0; i < NR_THREADS; i++)
+		while (!__atomic_load_n(&rounds[i], __ATOMIC_RELAXED))
+			usleep(1000);
+}
+
+static void teardown(void)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	munmap(rounds, 4096);
+}
+
+FIXTURE(setup, teardown);
+
+static uint64_t sum(void)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < NR_THREADS; i++)
+		all += __atomic_load_n(&rounds[i], __ATOMIC_RELAXED);
+	return all;
+}
+
+static void goes_on(void)
+{
+	for (int i = 0; i < NR_THREADS; i++) {
+		uint64_t now = __atomic_load_n(&rounds[i], __ATOMIC_RELAXED);
+
+		while (__atomic_load_n(&rounds[i], __ATOMIC_RELAXED) == now) {
+			ck_assert_int_eq(waitpid(child, NULL, WNOHANG), 0);
+			usleep(1000);
+		}
+	}
+}
+
+TEST(all_threads_stand_still_and_go_on)
+{
+	struct md_stop stop;
+	uint64_t before;
+
+	for (int i = 0; i < 20; i++) {
+		ck_assert_msg(!md_stop_all(child, &stop, &err), "%s", err.msg);
+		ck_assert_uint_eq(stop.nr, NR_THREADS);
+		before = sum();
+		usleep(2000);
+		ck_assert_uint_eq(sum(), before);
+		ck_assert_uint_gt(md_stop_end(&stop), 0);
+		goes_on();
+	}
+}
+
+TEST(no_process_is_an_error)
+{
+	struct md_stop stop;
+
+	ck_assert_int_eq(md_stop_all(INT32_MAX, &stop, &err), -ESRCH);
+}
+
+static bool is_address(void *arg, uint64_t address)
+{
+	return address == *(uint64_t *)arg;
+}
+
+TEST(a_file_is_shared_with_the_process)
+{
+	char path[] = "/tmp/test_stop.XXXXXX";
+	struct md_process p;
+	struct md_gadgets gadgets;
+	struct md_stop stop;
+	struct stat st;
+	struct md_injection what = {
+		.kind = MD_INJECT_SHARE, .path = path, .size = 4096, .off = 4096};
+	const struct md_mapping *m;
+	int mem, fd = mkstemp(path);
+	char byte = 'x';
+
+	ck_assert_int_eq(ftruncate(fd, 8192), 0);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	what.dev = st.st_dev;
+	what.ino = st.st_ino + 1;
+	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
+	mem = md_live_open_mem(child, &err);
+	ck_assert_msg(!md_gadgets_find(&p, mem, &gadgets, &err), "%s", err.msg);
+	what.address = md_process_mapping(&p, (uint64_t)setup)->start - (64 << 20);
+	ck_assert_msg(!md_stop_all(child, &stop, &err), "%s", err.msg);
+	/* Another file than the one that was meant is not mapped. */
+	ck_assert_int_eq(md_inject(&stop, &p, mem, &gadgets, &what, &err), -EPERM);
+	what.ino = st.st_ino;
+	ck_assert_msg(!md_inject(&stop, &p, mem, &gadgets, &what, &err), "%s", err.msg);
+	md_stop_end(&stop);
+	ck_assert_int_eq(md_process_read_maps(&p, &err), 0);
+	m = md_process_mapping(&p, what.address);
+	ck_assert(m && m->read && m->write && m->shared && !m->exec && m->ino == st.st_ino);
+	ck_assert_int_eq(pwrite(mem, &byte, 1, (off_t)what.address), 1);
+	byte = 0;
+	ck_assert_int_eq(pread(fd, &byte, 1, 4096), 1);
+	ck_assert_int_eq(byte, 'x');
+	goes_on();
+	free(gadgets.sigreturns);
+	unlink(path);
+	close(fd);
+	close(mem);
+	md_process_close(&p);
+}
+
+TEST(a_page_is_mapped_and_unmapped_in_the_process)
+{
+	struct md_process p;
+	struct md_gadgets gadgets;
+	struct md_stop stop;
+	struct md_injection what = {.kind = MD_INJECT_PAGE, .size = 4096};
+	const struct md_mapping *m;
+	int mem;
+
+	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
+	mem = md_live_open_mem(child, &err);
+	ck_assert_int_ge(mem, 0);
+	ck_assert_msg(!md_gadgets_find(&p, mem, &gadgets, &err), "%s", err.msg);
+	/* Not in the program, whose code may change meanwhile. */
+	ck_assert(md_mapping_is_libc(md_process_mapping(&p, gadgets.syscall)));
+	ck_assert(md_mapping_is_libc(md_process_mapping(&p, gadgets.sigreturn)));
+	what.address = md_process_mapping(&p, (uint64_t)setup)->start - (64 << 20);
+	for (int i = 0; i < 10; i++) {
+		what.kind = MD_INJECT_PAGE;
+		ck_assert_msg(!md_stop_all(child, &stop, &err), "%s", err.msg);
+		ck_assert_msg(!md_inject(&stop, &p, mem, &gadgets, &what, &err), "%s", err.msg);
+		md_stop_end(&stop);
+		ck_assert_int_eq(md_process_read_maps(&p, &err), 0);
+		m = md_process_mapping(&p, what.address);
+		ck_assert_ptr_nonnull(m);
+		ck_assert(m->exec && !m->write && m->end - m->start == 4096);
+		/* What is there already is never replaced. */
+		ck_assert_msg(!md_stop_all(child, &stop, &err), "%s", err.msg);
+		ck_assert_int_eq(md_inject(&stop, &p, mem, &gadgets, &what, &err), -EPERM);
+		what.kind = MD_INJECT_UNMAP;
+		ck_assert_msg(!md_inject(&stop, &p, mem, &gadgets, &what, &err), "%s", err.msg);
+		md_stop_end(&stop);
+		ck_assert_int_eq(md_process_read_maps(&p, &err), 0);
+		ck_assert_ptr_null(md_process_mapping(&p, what.address));
+		goes_on();
+	}
+	free(gadgets.sigreturns);
+	close(mem);
+	md_process_close(&p);
+}
+
+TEST(an_address_on_a_stack_is_found)
+{
+	struct md_process p;
+	struct md_gadgets gadgets;
+	struct md_stop stop;
+	uint64_t wanted = 0, found = 0;
+	const struct md_stack_query query = {is_address, &wanted, 0};
+	int mem;
+	pid_t tid;
+
+	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
+	mem = md_live_open_mem(child, &err);
+	ck_assert_int_eq(md_gadgets_find(&p, mem, &gadgets, &err), 0);
+	ck_assert_int_eq(md_stop_all(child, &stop, &err), 0);
+	wanted = 0x123456789abcdef1;
+	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 0);
+	ck_assert_int_eq(md_memory_search(&stop, &p, UINT64_MAX, &query, &found, &err), 0);
+	ck_assert_int_eq(md_memory_search(&stop, &p, 4096, &query, &found, &err), -EFBIG);
+	wanted = stop.threads[2].regs.rip;
+	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
+	ck_assert_uint_eq(found, wanted);
+	/* Where the threads' function is kept that they run. */
+	wanted = (uint64_t)count;
+	ck_assert_int_eq(md_memory_search(&stop, &p, UINT64_MAX, &query, &found, &err), 1);
+	md_stop_end(&stop);
+	goes_on();
+	free(gadgets.sigreturns);
+	close(mem);
+	md_process_close(&p);
+}
+
+static void *brief(void *arg)
+{
+	(void)arg;
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Makes threads that end at once, all the time. */
+static void *churn(void *arg)
+{
+	pthread_t thread;
+
+	for (;;)
+		if (!pthread_create(&thread, NULL, brief, arg))
+			pthread_join(thread, NULL);
+	return NULL;
+}
+
+/* Runs @run in a process that says by rounds[0] that it is ready; @child counts no more in the same place. */
+static pid_t start(void (*run)(void))
+{
+	pid_t pid;
+
+	kill(child, SIGSTOP);
+	waitpid(child, NULL, WUNTRACED);
+	rounds[0] = rounds[1] = 0;
+	pid = fork();
+	if (!pid) {
+		run();
+		_exit(1);
+	}
+	while (!__atomic_load_n(&rounds[0], __ATOMIC_RELAXED))
+		usleep(1000);
+	return pid;
+}
+
+static void run_churn(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&thread, NULL, churn, NULL))
+			_exit(2);
+	churn(NULL);
+}
+
+TEST(threads_that_come_and_go_are_all_stopped)
+{
+	pid_t pid;
+	int nr = 0;
+
+	pid = start(run_churn);
+	for (int i = 0; i < 500 && nr < 20; i++) {
+		struct md_stop stop;
+		uint64_t before;
+		int r = md_stop_all(pid, &stop, &err);
+
+		if (r == -EAGAIN)
+			continue;
+		ck_assert_msg(!r, "%s", err.msg);
+		nr++;
+		before = __atomic_load_n(&rounds[0], __ATOMIC_RELAXED);
+		usleep(2000);
+		ck_assert_uint_eq(__atomic_load_n(&rounds[0], __ATOMIC_RELAXED), before);
+		md_stop_end(&stop);
+	}
+	ck_assert_int_eq(nr, 20);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Returns from signals by other instructions than the C library's. */
+void own_restorer(void);
+__asm__(".pushsection .text\nown_restorer: push $15\npop %rax\nsyscall\n.popsection");
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	for (;;)
+		pause();
+}
+
+#define ON_THE_STACK 0x123456789abcdef1
+
+static void run_handler(void)
+{
+	static char other_stack[65536];
+	const stack_t to = {.ss_sp = other_stack, .ss_size = sizeof(other_stack)};
+	/* As the kernel takes it: handler, flags (SA_RESTORER too), restorer, mask. */
+	const uint64_t action[4] = {(uint64_t)on_signal, SA_ONSTACK | 0x04000000,
+				    (uint64_t)own_restorer, 0};
+	volatile uint64_t kept = ON_THE_STACK;
+
+	if (sigaltstack(&to, NULL) || syscall(SYS_rt_sigaction, SIGUSR1, action, NULL, 8))
+		_exit(2);
+	raise(SIGUSR1);
+	_exit(kept != 0);
+}
+
+TEST(a_stack_that_a_signal_interrupted_is_searched_whatever_its_handler_returns_by)
+{
+	struct md_process p;
+	struct md_gadgets gadgets;
+	struct md_stop stop;
+	uint64_t wanted = ON_THE_STACK, found = 0;
+	const struct md_stack_query query = {.wanted = is_address, .arg = &wanted};
+	pid_t pid = start(run_handler), tid;
+	int mem;
+
+	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
+	mem = md_live_open_mem(pid, &err);
+	ck_assert_int_eq(md_gadgets_find(&p, mem, &gadgets, &err), 0);
+	ck_assert_int_eq(md_stop_all(pid, &stop, &err), 0);
+	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
+	md_stop_end(&stop);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	free(gadgets.sigreturns);
+	close(mem);
+	md_process_close(&p);
+}
+
+static void *filter_itself(void *arg)
+{
+	struct sock_filter all[] = {{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+	const struct sock_fprog filter = {1, all};
+
+	(void)arg;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		_exit(2);
+	__atomic_store_n(&rounds[1], (uint64_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	for (;;)
+		pause();
+}
+
+static void run_filter(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, filter_itself, NULL))
+		_exit(2);
+	for (;;)
+		pause();
+}
+
+TEST(a_thread_with_a_filter_makes_no_system_call)
+{
+	const struct md_injection what = {
+		.kind = MD_INJECT_PAGE, .size = 4096, .address = 0x10000000};
+	struct md_process p;
+	struct md_gadgets gadgets;
+	struct md_stop stop;
+	pid_t pid = start(run_filter);
+	int mem;
+
+	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
+	mem = md_live_open_mem(pid, &err);
+	ck_assert_int_eq(md_gadgets_find(&p, mem, &gadgets, &err), 0);
+	ck_assert_int_eq(md_stop_thread(pid, (pid_t)rounds[1], &stop, &err), 0);
+	ck_assert_int_eq(md_inject(&stop, &p, mem, &gadgets, &what, &err), -EAGAIN);
+	md_stop_end(&stop);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	free(gadgets.sigreturns);
+	close(mem);
+	md_process_close(&p);
+}
+
+/* Waits in the kernel, in a way that no signal ends, until its child does. */
+static void *wait_for_child(void *arg)
+{
+	(void)arg;
+	if (!syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0)) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return NULL;
+}
+
+#define NR_WAITERS 300
+
+static void run_waiters(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < NR_WAITERS; i++)
+		if (pthread_create(&thread, NULL, wait_for_child, NULL))
+			_exit(2);
+	usleep(200000);
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	for (;;)
+		pause();
+}
+
+/* Memory wherever the stack of another program may be, so that a thread there seems to have one. */
+static void fill_gaps(void)
+{
+	unsigned long start, end, last = 0x7f0000000000;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	struct {
+		unsigned long at, size;
+	} gaps[256];
+	int nr = 0;
+
+	while (maps && nr < 255 && fscanf(maps, "%lx-%lx%*[^\n]", &start, &end) == 2) {
+		if (start > last && start - last > 16 << 20) {
+			gaps[nr].at = last;
+			gaps[nr++].size = start - last;
+		}
+		last = end > last && end < 0x7fffffffffff ? end : last;
+	}
+	gaps[nr].at = last;
+	gaps[nr++].size = 0x7ffffffff000 - last;
+	fclose(maps);
+	for (int i = 0; i < nr; i++) {
+		char *gap = mmap((void *)gaps[i].at, gaps[i].size, PROT_NONE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+				 -1, 0);
+
+		/* The first pages are like the guard of a thread's stack. */
+		if (gap != MAP_FAILED && gaps[i].size > 1 << 20)
+			mprotect(gap + (1 << 20), gaps[i].size - (1 << 20), PROT_READ | PROT_WRITE);
+	}
+}
+
+static int keep_memory(void *arg)
+{
+	(void)arg;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+	return 0;
+}
+
+static void run_other_program(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+
+	if (clone(keep_memory, stack + sizeof(stack), CLONE_VM, NULL) < 0)
+		_exit(2);
+	fill_gaps();
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	while (!__atomic_load_n(&rounds[1], __ATOMIC_RELAXED))
+		usleep(1000);
+	execlp("sleep", "sleep", "1000", NULL);
+}
+
+/* It may be one with more rights, such as sudo; what was found in the old memory says nothing of it. */
+TEST(a_process_that_becomes_another_program_keeps_its_registers)
+{
+	const struct md_injection what = {
+		.kind = MD_INJECT_PAGE, .size = 4096, .address = 0x10000000};
+	struct md_process p;
+	struct md_gadgets gadgets;
+	struct md_stop stop;
+	char name[64], comm[16] = "";
+	pid_t pid;
+	int mem, file;
+
+	pid = start(run_other_program);
+	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
+	mem = md_live_open_mem(pid, &err);
+	ck_assert_int_ge(mem, 0);
+	ck_assert_msg(!md_gadgets_find(&p, mem, &gadgets, &err), "%s", err.msg);
+	__atomic_store_n(&rounds[1], 1, __ATOMIC_RELAXED);
+	snprintf(name, sizeof(name), "/proc/%d/comm", (int)pid);
+	while (strcmp(comm, "sleep\n") != 0) {
+		usleep(1000);
+		file = open(name, O_RDONLY);
+		comm[0] = '\0';
+		ck_assert_int_gt(read(file, comm, sizeof(comm) - 1), 0);
+		close(file);
+	}
+	usleep(100000);
+	ck_assert_msg(!md_stop_all(pid, &stop, &err), "%s", err.msg);
+	ck_assert_int_eq(md_inject(&stop, &p, mem, &gadgets, &what, &err), -ESRCH);
+	md_stop_end(&stop);
+	usleep(100000);
+	ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	free(gadgets.sigreturns);
+	close(mem);
+	md_process_close(&p);
+}
+
+/* Each that is waited for by itself takes a second: then this takes minutes, with thousands hours. */
+TIMEOUT(150);
+
+TEST(threads_that_do_not_stop_are_given_up_together)
+{
+	pid_t pid = start(run_waiters), stopper;
+	struct md_stop stop;
+	int status;
+
+	/* In a process of its own: whoever traces threads must wait for each of them. */
+	stopper = fork();
+	if (!stopper)
+		_exit(md_stop_all(pid, &stop, &err) == -ETIMEDOUT ? 0 : 1);
+	ck_assert_int_eq(waitpid(stopper, &status, 0), stopper);
+	ck_assert_int_eq(status, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}

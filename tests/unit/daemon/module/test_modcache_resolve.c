@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_modcache_resolve - which file a mapping is of, when its process has ended. */
+#include "tests/unit/suite.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "daemon/module/modcache_private.h"
+#include "tests/unit/scratch.h"
+
+static struct md_modcache *mc;
+static struct morph_mmap *record;
+static char path[300], hidden[300];
+
+static void setup(void)
+{
+	char command[800];
+	struct stat st;
+
+	scratch_make();
+	mc = md_modcache_new();
+	ck_assert_ptr_nonnull(mc);
+	snprintf(path, sizeof(path), "%s/program", dir);
+	snprintf(hidden, sizeof(hidden), "%s/hidden", dir);
+	snprintf(command, sizeof(command), "cp /proc/%d/exe '%s'", getpid(), path);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_int_eq(stat(path, &st), 0);
+	record = calloc(1, sizeof(*record) + sizeof(path));
+	ck_assert_ptr_nonnull(record);
+	record->task.tgid = 0x3fffffff; /* no such process */
+	record->dev_major = major(st.st_dev);
+	record->dev_minor = minor(st.st_dev);
+	record->ino = st.st_ino;
+	snprintf(record->path, sizeof(path), "%s", path);
+}
+
+static void teardown(void)
+{
+	free(record);
+	md_modcache_free(mc);
+	scratch_remove();
+}
+
+static const struct md_file *resolve(void)
+{
+	struct md_file *file = NULL;
+
+	ck_assert_int_eq(md_modcache_resolve(mc, record, 0, &file), 0);
+	ck_assert_ptr_nonnull(file);
+	return file;
+}
+
+FIXTURE(setup, teardown);
+
+TEST(file_is_read_once)
+{
+	const struct md_file *file = resolve();
+
+	ck_assert_uint_ne(file->module, 0);
+	ck_assert_ptr_eq(resolve(), file);
+}
+
+TEST(missing_file_is_not_looked_for_at_each_mapping)
+{
+	ck_assert_int_eq(rename(path, hidden), 0);
+	ck_assert_uint_eq(resolve()->why, MP_UNATTR_DELETED);
+	ck_assert_int_eq(rename(hidden, path), 0);
+	ck_assert_uint_eq(resolve()->why, MP_UNATTR_DELETED);
+	/* Another file is another question. */
+	record->ino++;
+	ck_assert_uint_eq(resolve()->why, MP_UNATTR_REPLACED);
+	record->ino--;
+	/* A process that runs may show its file. */
+	record->task.tgid = (uint32_t)getpid();
+	ck_assert_uint_ne(resolve()->module, 0);
+}
+
+TEST(changed_file_is_read_again)
+{
+	const struct md_file *file = resolve();
+	struct timespec times[2] = {{1000, 0}, {1000, 0}};
+
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+	ck_assert_ptr_ne(resolve(), file);
+}
