@@ -161,9 +161,12 @@ case " $scenes " in *" in-process "*)
 	"$BUILD/morphd" run --audit=ring --db=audit.db >/dev/null 2>err.txt &
 	reader=$!
 	audit_listens $reader
-	for _ in {1..5}; do ./timed work 300 >/dev/null; done
+	# One process of seconds: the reader searches for the program while it runs, and again after 2 s.
+	./timed work 2500 >/dev/null
 	kill -INT $reader
 	wait $reader || fail "the reader ended with $?: $(cat err.txt)"
+	[ "$(sqlite3 audit.db "SELECT count(*) FROM program_audit_effect WHERE vaddr != 0")" != 0 ] ||
+		fail "in-process: the reader did not find the program: $(cat err.txt)"
 	sqlite3 audit.db "UPDATE program_audit_effect SET verdict = 2, decided_at = 64, pairs = 64, estimate = 0.2,
 		lowest = 0.1, highest = 0.3; PRAGMA wal_checkpoint(TRUNCATE)" >/dev/null
 	chmod 644 audit.db
