@@ -19,11 +19,11 @@
 #include "libprof/note/audit_ring.h"
 #include "libprof/store/audits/store_audits.h"
 
-#define TICK_NS	    10000000
-#define RECORDS	    1024		/* read at once */
-#define LOOK_NS	    INT64_C(1000000000) /* between two looks at the path */
-#define SEARCH_MAX  INT64_C(64)		/* most seconds between two searches for the program */
-#define DEADLINE_MS 10000		/* for the sandbox to read a file */
+#define TICK_NS	      10000000
+#define RECORDS	      1024		  /* read at once */
+#define LOOK_NS	      INT64_C(1000000000) /* between two looks at the path */
+#define SEARCH_MAX_MS INT64_C(64000) /* most milliseconds between two searches for the program */
+#define DEADLINE_MS   10000	     /* for the sandbox to read a file */
 
 struct md_audit_reader {
 	struct md_audit_config config;
@@ -43,7 +43,7 @@ struct md_audit_reader {
 	bool broken; /* the open file is no longer read */
 	int64_t looked_ns;
 	/* used by the searcher only */
-	int64_t searched_ns, search_s;
+	int64_t searched_ns, search_ms;
 	struct md_sandbox *sandbox;
 	bool no_sandbox; /* there can be none */
 	/* used by the caller only */
@@ -205,7 +205,7 @@ static void search_program(struct md_audit_reader *r, const struct mp_audit_ring
 	struct md_audited_file *file = malloc(sizeof(*file));
 
 	r->searched_ns = now_ns();
-	r->search_s = r->search_s < SEARCH_MAX ? 2 * r->search_s : SEARCH_MAX;
+	r->search_ms = r->search_ms < SEARCH_MAX_MS ? 2 * r->search_ms : SEARCH_MAX_MS;
 	if (!r->sandbox && !r->no_sandbox)
 		r->no_sandbox = md_sandbox_open(&config, &r->sandbox, NULL);
 	if (file && (r->sandbox || !md_sandbox_is_needed()) &&
@@ -234,7 +234,7 @@ static void *search(void *arg)
 		ends = r->ends;
 		ring = r->ring;
 		pthread_mutex_unlock(&r->lock);
-		if (!ends && ring.fd >= 0 && now_ns() - r->searched_ns >= r->search_s * 1000000000)
+		if (!ends && ring.fd >= 0 && now_ns() - r->searched_ns >= r->search_ms * 1000000)
 			search_program(r, &ring);
 		nanosleep(&pause, NULL);
 	}
@@ -264,7 +264,7 @@ int md_audit_reader_start(const struct md_audit_config *config, struct md_audit_
 		return mp_err_set(err, ENOMEM, "out of memory");
 	r->config = *config;
 	r->ring.fd = -1;
-	r->search_s = 1;
+	r->search_ms = 250;
 	r->searched_ns = -1000000000;
 	r->start_s = mp_clock_ns(CLOCK_REALTIME) / 1000000000;
 	/* Windows of an earlier run are not those of this audit. */

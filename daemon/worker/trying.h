@@ -16,7 +16,7 @@
 
 /* A block has at least so much CPU time of the program, and lasts at least and at most so long, in seconds. */
 #define MD_BLOCK_CPU_S 2.0
-#define MD_BLOCK_S     15.0
+#define MD_BLOCK_S     6.0
 #define MD_BLOCK_MAX_S 600.0
 /* A block with less work than this, in seconds of the meter, says nothing. */
 #define MD_BLOCK_LEAST_WORK 0.2

@@ -162,7 +162,7 @@ case " $scenes " in *" in-process "*)
 	reader=$!
 	audit_listens $reader
 	# One process of seconds: the reader searches for the program while it runs, and again after 2 s.
-	./timed work 2500 >/dev/null
+	./timed work 3000 >/dev/null
 	kill -INT $reader
 	wait $reader || fail "the reader ended with $?: $(cat err.txt)"
 	[ "$(sqlite3 audit.db "SELECT count(*) FROM program_audit_effect WHERE vaddr != 0")" != 0 ] ||
