@@ -13,6 +13,7 @@
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
 #include "daemon/policy/policy.h"
+#include "libprof/base/defaults.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
 #include "libprof/store/jobs/store_history.h"
@@ -26,6 +27,7 @@ struct explain {
 	struct md_program program;
 	struct md_machine_program *entry;
 	struct md_machine_program none; /* the entry of a program that is not in the store */
+	bool uncounted;			/* it could not be counted in this round */
 	char *carried; /* what became of the profile of the version before; NULL: there was none */
 	uint64_t lacking; /* samples that a round waits for; 0: none */
 	double rate;	  /* of samples a second, since yesterday began */
@@ -162,9 +164,13 @@ static int look_at_history(struct explain *e, struct mp_store *store)
 	size_t nr = 0;
 	int r = job ? mp_store_list_history(store, job->path, 0, &list, &nr, &err) : 0;
 
-	for (size_t i = 0; i < nr && !e->carried; i++)
-		if (list[i].round == job->round && !strcmp(list[i].step, "match"))
+	for (size_t i = 0; i < nr; i++) {
+		if (list[i].round != job->round)
+			continue;
+		e->uncounted |= !strcmp(list[i].step, "count");
+		if (!e->carried && !strcmp(list[i].step, "match"))
 			e->carried = strdup(list[i].reason);
+	}
 	mp_store_free_history(list, nr);
 	return r ? md_cli_fail("%s", err.msg) : 0;
 }
@@ -179,7 +185,7 @@ static int look_at_samples(struct explain *e, struct mp_store *store)
 	struct mp_module *list = NULL;
 	struct mp_err err = {0};
 	const struct md_rule *rule;
-	uint64_t nr = p->module ? p->module->nr_samples : 0;
+	uint64_t nr = p->module ? p->module->nr_samples : 0, wanted;
 	size_t nr_list = 0;
 	char dir[4096];
 	int r = 0;
@@ -189,8 +195,12 @@ static int look_at_samples(struct explain *e, struct mp_store *store)
 	    md_policy_default_dir(dir, sizeof(dir), NULL) || md_policy_read(dir, &policy, NULL))
 		nr = UINT64_MAX;
 	rule = md_policy_rule(&policy, p->path);
-	if (nr < policy.min_samples && !(rule && rule->train)) {
-		e->lacking = policy.min_samples - nr;
+	wanted = policy.min_samples;
+	/* Samples only show that it is used; what it does is counted. */
+	if (!e->uncounted && md_policy_may_count(&policy, rule, p->path) && wanted > MP_MIN_SAMPLES)
+		wanted = MP_MIN_SAMPLES;
+	if (nr < wanted && !(rule && rule->train)) {
+		e->lacking = wanted - nr;
 		r = p->module ? mp_store_list_modules(store, since_s, &list, &nr_list, &err) : 0;
 	}
 	for (size_t i = 0; i < nr_list; i++)

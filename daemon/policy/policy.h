@@ -109,6 +109,13 @@ double md_policy_day_s(const struct md_policy *policy);
 /* The mode for a file of @rule (NULL: no rule; then it is the policy's). */
 enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule);
 
+/*
+ * May a version that counts be in place of @path, a file of @rule (NULL: no rule), for a while, and versions in turns? Not
+ * if commands train or audit it, and not of a library: what is compared is the CPU time of processes that execute the file.
+ */
+bool md_policy_may_count(const struct md_policy *policy, const struct md_rule *rule,
+			 const char *path);
+
 /* May versions of a file of @rule (NULL: no rule) be put into processes that run already? */
 bool md_policy_may_live(const struct md_policy *policy, const struct md_rule *rule);
 

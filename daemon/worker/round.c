@@ -27,7 +27,7 @@ static int step_profile(struct md_task *t)
 {
 	const struct md_policy *policy = t->worker->policy;
 	struct mp_module module = {0};
-	uint64_t nr = 0;
+	uint64_t nr = 0, wanted = policy->min_samples;
 	char why[600];
 	int ret;
 
@@ -42,17 +42,18 @@ static int step_profile(struct md_task *t)
 	if (!ret)
 		nr = module.nr_samples;
 	free(module.path);
-	snprintf(why, sizeof(why), "it has %" PRIu64 " samples, and waits for %" PRIu64, nr,
-		 policy->min_samples);
-	if (nr >= MP_MIN_SAMPLES && md_count_may(t)) {
-		ret = md_task_has_step(t, "count");
-		if (!ret)
-			ret = md_step_count_begin(t);
-		else
-			ret = ret < 0 ? ret : 0;
+	ret = md_count_may(t) ? md_task_has_step(t, "count") : 1;
+	if (!ret && nr >= MP_MIN_SAMPLES) {
+		ret = md_step_count_begin(t);
 		if (ret)
 			return ret;
+	} else if (!ret && wanted > MP_MIN_SAMPLES) {
+		wanted = MP_MIN_SAMPLES; /* it is counted then */
 	}
+	if (ret < 0)
+		return ret;
+	snprintf(why, sizeof(why), "it has %" PRIu64 " samples, and waits for %" PRIu64, nr,
+		 wanted);
 	if (nr < policy->min_samples) {
 		ret = md_step_carry(t, nr);
 		return ret ? ret : md_task_note(t, why);
@@ -100,7 +101,7 @@ static int run_training(struct md_task *t, const char *counts, struct md_child_r
 }
 
 /* By what a command makes the program do. */
-static int write_trained(struct md_task *t, const char *output, struct md_child_result *result)
+static int write_trained(struct md_task *t, struct md_child_result *result)
 {
 	struct md_work_path counts = md_work_path(&t->dir, "counts.db");
 	int ret;
@@ -111,21 +112,23 @@ static int write_trained(struct md_task *t, const char *output, struct md_child_
 	ret = run_training(t, counts.text, result);
 	if (ret || result->end != MD_CHILD_EXITED || result->status)
 		return ret;
-	ret = md_version_by_counts(t, MD_NEW, output, result);
+	ret = md_version_by_counts(t, result);
 	unlink(counts.text);
 	return ret;
 }
 
 /* Writes the new version by the counts of everyday use, and those for the trial. */
-static int write_for_trial(struct md_task *t, const char *output, struct md_child_result *result)
+static int write_for_trial(struct md_task *t, struct md_child_result *result)
 {
-	int ret = md_version_by_counts(t, MD_NEW, output, result);
+	int ret;
 
-	if (md_version_is_written(ret, result)) {
-		ret = md_task_note_variant(t, MD_NEW);
-		ret = ret ? ret : md_versions_in_turns(t, result);
-	}
-	return ret;
+	if (!md_running_is(&t->dir))
+		return md_versions_for_trial(t, MD_NEW, result);
+	ret = md_version_by_counts(t, result);
+	if (!md_version_is_written(ret, result))
+		return ret;
+	ret = md_task_note_variant(t, MD_NEW);
+	return ret ? ret : md_versions_for_trial(t, MD_NEW_RUNNING, result);
 }
 
 /* By the samples of the service. */
@@ -156,7 +159,8 @@ static int write_sampled(struct md_task *t, const char *output, struct md_child_
 	}
 	md_line_add(&line, db);
 	md_line_add(&line, samples);
-	ret = md_version_optimize(t, &line, output, result, carried);
+	md_line_end(&line, t, output);
+	ret = md_version_optimize(t, &line, result, carried);
 	if (audits)
 		t->job->gain.predicted = 0;
 	return ret;
@@ -204,9 +208,9 @@ static int step_write(struct md_task *t)
 	int ret;
 
 	if (t->rule && t->rule->train)
-		ret = write_trained(t, output.text, &r);
+		ret = write_trained(t, &r);
 	else if (md_trial_may(t))
-		ret = write_for_trial(t, output.text, &r);
+		ret = write_for_trial(t, &r);
 	else
 		ret = write_sampled(t, output.text, &r, &carried);
 	if (!ret && carried.used)
@@ -231,14 +235,12 @@ static int step_write(struct md_task *t)
 
 /* ---- verify -------------------------------------------------------------------------------- */
 
-static int run_verify(struct md_task *t, enum md_variant variant, struct md_child_result *r)
+static int run_verify(struct md_task *t, struct md_child_result *r)
 {
-	struct md_work_path output = md_work_path(&t->dir, md_variant_name(variant));
+	struct md_work_path output = md_work_path(&t->dir, "output");
 	/* A version that times its functions inside the program may only follow where the policy allows it. */
 	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
-	const char *kind = variant == MD_NEW_RUNNING ? "--kind=live"
-			   : audits		     ? "--kind=layout,audit"
-						     : "--kind=layout";
+	const char *kind = audits ? "--kind=layout,audit" : "--kind=layout";
 	char *argv[] = {t->worker->optimize,
 			(char *)"verify",
 			(char *)"--report=none",
@@ -261,9 +263,12 @@ static int step_verify(struct md_task *t)
 	if (md_file_hash(output.text, hash) || strcmp(hash, t->job->layout))
 		return md_task_advance(t, MP_JOB_FAILED, "verify", "failed",
 				       "the version that was written is not there any more");
-	ret = run_verify(t, MD_NEW, &r);
-	if (md_version_is_written(ret, &r) && md_running_is(&t->dir) && md_trial_may(t))
-		ret = run_verify(t, MD_NEW_RUNNING, &r);
+	/* Of a trial, all versions are alike: each was proved by the call that wrote it, and none stays without another proof. */
+	if (md_trial_may(t))
+		return md_task_advance(
+			t, MP_JOB_VERIFIED, "verify", "done",
+			"it was proved, when it was written, to do the same as the original");
+	ret = run_verify(t, &r);
 	if (ret)
 		return ret;
 	if (r.end == MD_CHILD_EXITED && !r.status)

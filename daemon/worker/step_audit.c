@@ -142,6 +142,9 @@ static int run_audit(struct md_task *t, const char *output, struct md_child_resu
 
 static const char *why_no_audit(const struct md_task *t)
 {
+	if (!t->rule && t->worker->policy->counting && is_library(t->job->path))
+		return "everyday use decides about programs, not about libraries, and no rule says how to "
+		       "audit it, so it is only advised";
 	if (!t->rule && t->worker->policy->counting)
 		return "everyday use could not decide (morph history says why), and no rule says "
 		       "how to audit it, so it is only advised";

@@ -29,19 +29,11 @@
 
 /* ---- may it count? --------------------------------------------------------------------------- */
 
-static bool is_library(const char *path)
-{
-	return strstr(strrchr(path, '/'), ".so");
-}
-
 bool md_count_may(const struct md_task *t)
 {
 	const struct md_policy *policy = t->worker->policy;
 
-	return policy->counting && policy->cost > 0 &&
-	       md_policy_mode_of(policy, t->rule) == MD_POLICY_ADOPT &&
-	       !(t->rule && (t->rule->train || t->rule->command || t->rule->instrument)) &&
-	       !is_library(t->job->path) &&
+	return md_policy_may_count(policy, t->rule, t->job->path) &&
 	       (md_policy_may_live(policy, t->rule) || !md_running_is(&t->dir));
 }
 

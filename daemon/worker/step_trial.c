@@ -254,7 +254,7 @@ static int not_running(struct md_task *t, struct md_live *live, const char *why)
 		ret = live->trying->metered ? md_count_dir_make(dir.text, t->err) : 0;
 	}
 	if (!ret)
-		ret = md_versions_in_turns(t, &r);
+		ret = md_versions_for_trial(t, MD_NEW_RUNNING, &r);
 	if (!ret && (r.end != MD_CHILD_EXITED || r.status))
 		ret = 1;
 	if (ret)

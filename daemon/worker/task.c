@@ -148,8 +148,8 @@ int md_task_replace(struct md_task *t, enum md_variant variant, struct md_child_
 	size_t nr = 6;
 
 	/* A version that stays in place is proved once more; versions in turns were proved when they were written. */
-	if (kinds[variant]) {
-		argv[nr++] = (char *)kinds[variant];
+	if (kinds[variant] || t->job->state == MP_JOB_TRYING) {
+		argv[nr++] = (char *)(kinds[variant] ? kinds[variant] : "--kind=layout");
 		argv[nr++] = (char *)"--proved";
 	} else if (md_policy_may_instrument(t->worker->policy, t->rule))
 		argv[nr++] = (char *)"--kind=layout,audit";

@@ -10,25 +10,27 @@
 
 /* Words of a command. */
 struct md_line {
-	char *argv[16]; /* the longest has 14 words */
+	char *argv[48]; /* the longest has 34 words */
 	size_t nr;
 };
 
 void md_line_add(struct md_line *line, const char *word);
 /*
- * md_version_optimize - writes the version @output of the job's file; the words of @line say by which profile. Notes the gain that is
- * predicted. Return: as md_task_run().
+ * md_version_optimize - runs morph-optimize with @line. Its report, which has to be asked for in JSON, tells the gain that
+ * is predicted. Return: as md_task_run().
  */
-int md_version_optimize(struct md_task *task, struct md_line *line, const char *output,
-			struct md_child_result *result, struct md_carried *carried);
-/* The same by the counts in the job's directory. @variant: MD_NEW, or MD_NEW_RUNNING. */
-int md_version_by_counts(struct md_task *task, enum md_variant variant, const char *output,
-			 struct md_child_result *result);
+int md_version_optimize(struct md_task *task, struct md_line *line, struct md_child_result *result,
+			struct md_carried *carried);
+/* The words that end a line of morph-optimize which writes @output, with a report for md_version_optimize(). */
+void md_line_end(struct md_line *line, const struct md_task *task, const char *output);
+/* Writes the new version by the counts in the job's directory. Return: as md_task_run(). */
+int md_version_by_counts(struct md_task *task, struct md_child_result *result);
 /*
- * md_versions_in_turns - writes what takes turns in a trial: two metered versions, if there is a meter; and for running
- * processes the new one. Return: the same.
+ * md_versions_for_trial - writes @variant, MD_NEW or MD_NEW_RUNNING, by these counts, and if there is a meter, both metered
+ * versions, all in one call. They may be put in place. Return: the same.
  */
-int md_versions_in_turns(struct md_task *task, struct md_child_result *result);
+int md_versions_for_trial(struct md_task *task, enum md_variant variant,
+			  struct md_child_result *result);
 /* Was it written: @ret and *@result are of one of these. */
 bool md_version_is_written(int ret, const struct md_child_result *result);
 

@@ -57,6 +57,12 @@ struct me_cli_command {
 /* Its rows are struct me_cli_command. */
 extern const struct mp_commands me_cli_commands;
 
+/*
+ * Several command lines in one call, each behind a word ME_CLI_EACH: for morph-worker. Each output is the one that its
+ * line alone would write; the first line's report is printed.
+ */
+#define ME_CLI_EACH "--each"
+int me_cli_several(const struct me_cli *defaults, int argc, char **argv);
 int me_cli_optimize(struct me_cli *cli, int argc, char **argv);
 int me_cli_instrument(struct me_cli *cli, int argc, char **argv);
 int me_cli_train(struct me_cli *cli, int argc, char **argv);
@@ -99,6 +105,10 @@ bool me_cli_to_number(const char *arg, uint64_t *value);
 
 /* Reads the command line: --help, usage errors and --version end the process. */
 void me_cli_parse(const struct mp_usage *usage, struct me_cli *cli, int argc, char **argv);
+void me_cli_parse_optimize(struct me_cli *cli, int argc, char **argv);
+void me_cli_parse_instrument(struct me_cli *cli, int argc, char **argv);
+/* Chooses the database, and refuses outputs that would replace an input. Return: 0 or -errno with a message. */
+int me_cli_prepare(struct me_cli *cli, struct mp_err *err);
 /*
  * me_cli_work - optimise, in place where @inplace is given, and print the report.
  * Return: the exit status.

@@ -142,9 +142,14 @@ static const struct mp_usage usage = {
 	       "tells by which path control came, that samples its calls, or that times two layouts of its "
 	       "functions."};
 
-int me_cli_instrument(struct me_cli *cli, int argc, char **argv)
+void me_cli_parse_instrument(struct me_cli *cli, int argc, char **argv)
 {
 	cli->options.counting.edges = true;
 	me_cli_parse(&usage, cli, argc, argv);
+}
+
+int me_cli_instrument(struct me_cli *cli, int argc, char **argv)
+{
+	me_cli_parse_instrument(cli, argc, argv);
 	return me_cli_work(cli, NULL);
 }

@@ -223,12 +223,17 @@ static const struct mp_usage usage = {
 	       "3 no or too little profile, 4 refused as unsafe; of train also 5 not faster, 6 "
 	       "output differs, 7 undecided (the new version is OUTPUT.undecided)."};
 
+void me_cli_parse_optimize(struct me_cli *cli, int argc, char **argv)
+{
+	cli->layout = cli->options.layout;
+	me_cli_parse(&usage, cli, argc, argv);
+}
+
 int me_cli_optimize(struct me_cli *cli, int argc, char **argv)
 {
 	int status;
 
-	cli->layout = cli->options.layout;
-	me_cli_parse(&usage, cli, argc, argv);
+	me_cli_parse_optimize(cli, argc, argv);
 	if (cli->kind != ME_OBJECT_NONE)
 		return me_cli_object(cli, cli->program);
 	cli->inplace.dry_run = cli->dry_run;

@@ -127,6 +127,23 @@ static int print_report(const struct me_cli *cli, const struct me_optimize_repor
 	return me_cli_flush(failed);
 }
 
+int me_cli_prepare(struct me_cli *cli, struct mp_err *err)
+{
+	struct me_optimize_options *o = &cli->options;
+	int rc = 0;
+
+	if (cli->default_output)
+		rc = me_output_replaceable(o->output, err) ? -EEXIST : 0;
+	if (!rc)
+		rc = me_cli_choose_db(cli, err);
+	if (!rc) {
+		rc = check_outputs(cli, err);
+		if (rc && cli->fleet)
+			mp_fleet_tool_remove(o->db);
+	}
+	return rc;
+}
+
 int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 {
 	struct me_optimize_options *o = &cli->options;
@@ -134,17 +151,8 @@ int me_cli_work(struct me_cli *cli, const struct me_inplace_options *inplace)
 	struct me_inplace_report done = {0};
 	struct me_optimize_report report = {0};
 	struct mp_err err = {""};
-	int rc = 0, failed = 0;
+	int rc = me_cli_prepare(cli, &err), failed = 0;
 
-	if (cli->default_output)
-		rc = me_output_replaceable(o->output, &err) ? -EEXIST : 0;
-	if (!rc)
-		rc = me_cli_choose_db(cli, &err);
-	if (!rc) {
-		rc = check_outputs(cli, &err);
-		if (rc && cli->fleet)
-			mp_fleet_tool_remove(o->db);
-	}
 	if (rc) {
 		/* Without a message morph-fleet has said why. */
 		if (err.msg[0])

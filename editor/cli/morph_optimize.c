@@ -49,6 +49,8 @@ int main(int argc, char **argv)
 	me_confirm_main(argv);
 	mp_program_init("morph-optimize");
 	mp_bus_error_catch("morph-optimize", remove_all);
+	if (argc > 1 && !strcmp(argv[1], ME_CLI_EACH))
+		return me_cli_several(&cli, argc, argv);
 	/* Only the first word is a command: `./train' and `-- train' are files. */
 	command = mp_commands_find(&me_cli_commands, argc > 1 ? argv[1] : "");
 	if (!command)

@@ -88,11 +88,12 @@ static int finish_plan(struct me_job *job, struct mp_err *err)
 	return rc ? rc : me_job_redirect(job, err);
 }
 
-static int optimize(const struct me_optimize_options *options, const struct me_next_try *learnt,
+static int optimize(struct me_several *several, const struct me_next_try *learnt,
 		    struct me_optimize_report *report, struct mp_err *err)
 {
-	struct me_optimize_options own = *options;
-	struct me_job job = {.options = &own,
+	struct me_optimize_options *options = &several->own;
+	struct me_job job = {.options = options,
+			     .several = several,
 			     .learnt = learnt,
 			     .report = report,
 			     .stage_start_s = me_job_now_s(CLOCK_MONOTONIC),
@@ -102,14 +103,14 @@ static int optimize(const struct me_optimize_options *options, const struct me_n
 	*report = (struct me_optimize_report){0};
 	if (options->layout.original && !options->counting.meter)
 		return mp_err_set(err, EINVAL, "--layout=original is for versions with a meter");
-	own.all |= options->layout.original;
+	options->all |= options->layout.original;
 	rc = me_job_read_file(&job, err);
 	if (!rc)
 		rc = me_job_print(&job, ME_PRINT_CFG, NULL, err);
-	if (!rc && !own.all)
+	if (!rc && !options->all)
 		rc = me_job_read_profile(&job, err);
 	if (!rc)
-		rc = options->plan ? me_job_read_plan(&job, &own, err) : me_job_plan(&job, err);
+		rc = options->plan ? me_job_read_plan(&job, options, err) : me_job_plan(&job, err);
 	if (!rc && options->remove_markers)
 		rc = me_job_leave_markers_out(&job, err);
 	if (!rc)
@@ -160,14 +161,18 @@ static int optimize(const struct me_optimize_options *options, const struct me_n
 int me_optimize(const struct me_optimize_options *options, struct me_optimize_report *report,
 		struct mp_err *err)
 {
+	struct me_several several = {
+		.own = *options, .more = options->then, .nr_more = options->nr_then};
 	struct me_next_try learnt = {0};
 	double stage_s[ME_NR_STAGES] = {0}, stage_cpu_s[ME_NR_STAGES] = {0};
 	uint32_t nr_attempts = 0;
-	int rc;
+	int rc = me_several_branch(&several, ME_BRANCH_START, err);
 
+	*report = (struct me_optimize_report){0};
 	/* Most files need no second attempt. */
-	for (;;) {
-		rc = optimize(options, &learnt, report, err);
+	while (rc >= 0) {
+		rc = optimize(&several, &learnt, report, err);
+		several.nr_more = 0;
 		/* Failed attempts count, too. */
 		for (int i = 0; i < ME_NR_STAGES; i++) {
 			report->stage_s[i] = stage_s[i] += report->stage_s[i];
@@ -182,6 +187,7 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		me_optimize_report_fini(report);
 	}
 	me_next_try_fini(&learnt);
+	me_several_end(&several, rc, err);
 	return rc;
 }
 

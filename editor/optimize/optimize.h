@@ -127,6 +127,12 @@ struct me_optimize_options {
 	void *take_ctx;
 	/* Called when a stage begins; may be NULL. */
 	void (*progress)(enum me_stage stage);
+	/*
+	 * Further outputs, each with a name, the same as by a call of its own. What they share with this one is done once.
+	 * They are made first; if one fails, the call fails as its own call would. Nothing is reported of them.
+	 */
+	const struct me_optimize_options *then;
+	uint32_t nr_then;
 };
 
 /* A function that an adjustment names. */

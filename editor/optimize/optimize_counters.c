@@ -117,11 +117,19 @@ int me_job_add_counters(struct me_job *job, struct mp_err *err)
 				  err);
 }
 
+int me_job_find_meter(struct me_job *job, const char *file, struct mp_err *err)
+{
+	if (job->meter && !strcmp(job->meter_file, file))
+		return 0;
+	me_meter_free(job->meter);
+	job->meter_file = file;
+	return me_meter_new(job->cfg, job->movable, job->eligible.detail, file, &job->meter, err);
+}
+
 int me_job_read_meter(struct me_job *job, struct mp_err *err)
 {
 	const uint8_t *functions;
-	int rc = me_meter_new(job->cfg, job->movable, job->eligible.detail,
-			      job->options->counting.meter, &job->meter, err);
+	int rc = me_job_find_meter(job, job->options->counting.meter, err);
 
 	if (rc || !job->options->layout.original)
 		return rc;

@@ -53,7 +53,8 @@ static int weigh_plan(struct me_job *job, struct mp_err *err)
 		rc = me_entries_drop_costly(job->cfg, &job->counts, &entries, &job->plan, err);
 	for (uint32_t f = 0; f < job->cfg->nr_funcs && !rc; f++) {
 		/* A function that holds counters is copied whatever it costs. */
-		if (!entries.dropped[f] || (job->meter && me_meter_functions(job->meter)[f]))
+		if (!entries.dropped[f] ||
+		    (job->options->counting.meter && me_meter_functions(job->meter)[f]))
 			continue;
 		job->movable[f] = 0;
 		job->eligible.verdict[f] = ME_REFUSED_ENTRIES;
@@ -108,6 +109,10 @@ int me_job_plan(struct me_job *job, struct mp_err *err)
 		rc = me_layout_build(job->cfg, &job->counts, job->movable, &layout, &job->plan,
 				     err);
 	job->report->function_order = layout.function_order;
+	if (!rc)
+		rc = me_job_branch(job, ME_BRANCH_LAYOUT, ME_STAGE_LAYOUT, err);
+	if (rc > 0)
+		rc = me_job_read_kind(job, err);
 	/* An output that counts must count every function, and saves no branches. */
 	if (!rc && (!me_counting_any(&o->counting) || o->counting.audit || o->counting.meter))
 		rc = weigh_plan(job, err);

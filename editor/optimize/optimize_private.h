@@ -20,8 +20,24 @@
 #include "libprof/infer/profile.h"
 #include "libprof/store/store_outputs.h"
 
+/* Where further outputs part from the first one. */
+enum me_branch {
+	ME_BRANCH_START,
+	ME_BRANCH_FILE,	  /* the file was analysed */
+	ME_BRANCH_LAYOUT, /* it was laid out by its profile */
+};
+
+/* Which output this process makes, and which others can be made of its analysis. */
+struct me_several {
+	struct me_optimize_options own; /* of this process's output */
+	const struct me_optimize_options *more;
+	uint32_t nr_more;
+	struct me_several_result *result; /* for the parent; NULL: this is no child */
+};
+
 struct me_job {
-	const struct me_optimize_options *options;
+	const struct me_optimize_options *options; /* @several->own */
+	struct me_several *several;
 	struct me_optimize_report *report;
 	struct mp_elf *elf;
 	struct mp_elf
@@ -34,7 +50,8 @@ struct me_job {
 	struct me_eligible eligible;
 	uint8_t *movable;		  /* per function: eligible, as layout wants it */
 	struct me_instrument *instrument; /* NULL: no counters */
-	struct me_meter *meter;		  /* NULL: none */
+	struct me_meter *meter; /* NULL: none; else of this output, or of one that parts later */
+	const char *meter_file; /* its places */
 	const struct me_next_try *learnt; /* of earlier attempts */
 	struct me_number *number;	  /* NULL: no path numbers */
 	struct mp_counts counts;
@@ -61,8 +78,22 @@ void me_job_end_stage(struct me_job *job, enum me_stage stage);
 int me_job_print(struct me_job *job, enum me_print_what what, const struct me_placement *placement,
 		 struct mp_err *err);
 
+/*
+ * me_several_branch - makes the others that part here, in processes of their own. Return: 0: go on; 1: this process is
+ * such a child, and @several->own has changed; -errno: an output failed, or no process could be started.
+ */
+int me_several_branch(struct me_several *several, enum me_branch at, struct mp_err *err);
+/* The places of the meter of an output that shares the file with this process's; NULL: none has a meter. */
+const char *me_several_meter(const struct me_several *several);
+/* In a child, tells the parent what came of it, and ends. */
+void me_several_end(const struct me_several *several, int rc, const struct mp_err *err);
+/* The same at the end of a stage, which does not get the time of the others. */
+int me_job_branch(struct me_job *job, enum me_branch at, enum me_stage stage, struct mp_err *err);
+
 /* Opens and analyses the input, and decides which functions may move. */
 int me_job_read_file(struct me_job *job, struct mp_err *err);
+/* Finds what the kind of output adds to the file, before layout. */
+int me_job_read_kind(struct me_job *job, struct mp_err *err);
 /* Reads the profile from the store. Return: also -ENODATA, too few samples. */
 int me_job_read_profile(struct me_job *job, struct mp_err *err);
 /* Infers counts and lays the code out; with --all it does neither. */
@@ -111,7 +142,9 @@ int me_job_use_slots(struct me_job *job, struct mp_err *err);
 void me_job_leave_bare(struct me_job *job);
 /* Chooses registers for path numbers, and leaves functions alone that have none. */
 int me_job_number_registers(struct me_job *job, struct mp_err *err);
-/* Finds the places of a meter. With layout.original only the functions that hold them move. */
+/* Finds the places of the meter @file. */
+int me_job_find_meter(struct me_job *job, const char *file, struct mp_err *err);
+/* The same for this output. With layout.original only the functions that hold them move. */
 int me_job_read_meter(struct me_job *job, struct mp_err *err);
 int me_job_add_meter(struct me_job *job, struct mp_err *err);
 /* Add counters, path numbers, or neither to a plan that copies every function. */

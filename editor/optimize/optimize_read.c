@@ -171,22 +171,36 @@ int me_job_read_file(struct me_job *job, struct mp_err *err)
 	job->report->library = !start.program;
 	job->report->old_size = job->elf->size;
 	rc = analyse(job, &why);
-	if (!rc && me_counting_any(&o->counting) && !o->counting.meter)
-		me_job_leave_bare(job);
-	if (!rc && (o->counting.edges || o->counting.polls || o->counting.audit ||
-		    o->counting.calls || o->counting.meter))
-		rc = refuse_set_id(job, &why);
-	if (!rc && o->counting.edges)
-		rc = me_instrument_new(job->cfg, job->movable, job->eligible.detail,
-				       &job->instrument, &why);
-	if (!rc && o->counting.meter)
-		rc = me_job_read_meter(job, &why);
-	if (!rc && o->counting.paths)
-		rc = me_job_number_registers(job, &why);
+	/* Outputs that part from this one here and after layout have the same places. */
+	if (!rc && me_several_meter(job->several))
+		rc = me_job_find_meter(job, me_several_meter(job->several), &why);
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", o->input, why.msg);
+	rc = me_job_branch(job, ME_BRANCH_FILE, ME_STAGE_READ, err);
+	if (rc >= 0)
+		rc = me_job_read_kind(job, err);
 	me_job_end_stage(job, ME_STAGE_READ);
-	return 0;
+	return rc;
+}
+
+int me_job_read_kind(struct me_job *job, struct mp_err *err)
+{
+	const struct me_counting *c = &job->options->counting;
+	struct mp_err why;
+	int rc = 0;
+
+	if (me_counting_any(c) && !c->meter)
+		me_job_leave_bare(job);
+	if (c->edges || c->polls || c->audit || c->calls || c->meter)
+		rc = refuse_set_id(job, &why);
+	if (!rc && c->edges)
+		rc = me_instrument_new(job->cfg, job->movable, job->eligible.detail,
+				       &job->instrument, &why);
+	if (!rc && c->meter)
+		rc = me_job_read_meter(job, &why);
+	if (!rc && c->paths)
+		rc = me_job_number_registers(job, &why);
+	return rc ? mp_err_set(err, -rc, "%s: %s", job->options->input, why.msg) : 0;
 }
 
 /* These samples serve the report alone, so a store without samples of this file is no failure. */

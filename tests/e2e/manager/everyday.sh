@@ -221,6 +221,20 @@ mv plain original
 cp original prog.new && mv prog.new prog
 profile prog 12000
 
+# ---- a library is not counted, and the reason says so
+gcc -O2 -shared -fPIC -Wl,--emit-relocs,--build-id -o libprog.so prog.c || fail "libprog.so"
+cp libprog.so libprog.was
+samples_as_perf "$dir/libprog.so" 12000 hot >perf.text
+"$BUILD/morph-stats" --db library.db import perf.text >/dev/null || fail "import: a library"
+printf '%s\n' "coredumps = $dir/cores" "mode = adopt" "only = $dir/libprog.so" "share = 50%" "counting = yes" >etc/morph.conf
+command_ends 0 "a library" "$worker" --config=etc --db=library.db --state-dir=library --backup-dir=backup --now
+said=$(sqlite3 library.db "SELECT state, detail, (SELECT count(*) FROM history WHERE step = 'count') FROM job")
+case "$said" in
+"advised|everyday use decides about programs, not about libraries"*"|0") ;;
+*) fail "a library: $said" ;;
+esac
+is libprog.so libprog.was "a library"
+
 # ---- nobody uses it: the round goes on with samples
 forget
 everyday_policy "counting = yes" "cost = 100%"

@@ -67,6 +67,24 @@ wanted enough.db
 command_ends 0 "not waiting" "$morph" --db=enough.db --json explain ./prog
 json "not waiting" '.samples_lacking == 0 and .seconds_lacking == null'
 
+# ---- where everyday use is counted, a round begins sooner, unless the program could not be counted
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	mkdir -p user/config/morph
+	printf '%s\n' 'mode = adopt' 'counting = yes' >user/config/morph/morph.conf
+	{ grep -v ': cycles' perf.text; grep ': cycles' perf.text | head -n 400; } >few.text
+	"$BUILD/morph-stats" --db user/db import few.text >/dev/null || fail "import"
+	wanted user/db
+	chown -R 65534:65534 user
+	as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups env XDG_CONFIG_HOME="$dir/user/config")
+	command_ends 0 "to be counted" "${as_user[@]}" "$morph" --db=user/db --json explain "$dir/prog"
+	json "to be counted" '.samples_lacking == 600'
+	sqlite3 user/db "INSERT INTO history SELECT NULL, 1, path, build_id, text_hash, round, 'count', 'wanted',
+		'by samples', 'it cannot be counted', 0, 0, 0, 0, '' FROM job"
+	chown -R 65534:65534 user
+	command_ends 0 "not to be counted" "${as_user[@]}" "$morph" --db=user/db --json explain "$dir/prog"
+	json "not to be counted" '.samples_lacking == 9600'
+fi
+
 # ---- a round that is under way needs no command of the user's
 sqlite3 enough.db "UPDATE job SET state = 'counting'"
 command_ends 0 "under way" "$morph" --db=enough.db

@@ -91,6 +91,28 @@ TEST(policy_lets_a_program_time_itself_only_if_the_rule_says_so)
 	refuses(EINVAL, "watch.d/d.conf:2: with instrument, everyday use trains and audits");
 }
 
+TEST(policy_counts_programs_that_nobody_trains)
+{
+	struct md_policy policy;
+
+	put_text("watch.d/a.conf", "program = /a\nmode = advise\n");
+	put_text("watch.d/b.conf", "program = /b\ntrain = /b\n");
+	put_text("watch.d/c.conf", "program = /c\ncommand = /c\n");
+	put_text("watch.d/d.conf", "program = /d\n");
+	put_text("morph.conf", "mode = adopt\ncounting = yes\n");
+	policy = read_policy();
+	ck_assert(md_policy_may_count(&policy, NULL, "/usr/bin/perl"));
+	ck_assert(md_policy_may_count(&policy, md_policy_rule(&policy, "/d"), "/d"));
+	ck_assert(!md_policy_may_count(&policy, NULL, "/usr/lib/libz.so.1"));
+	for (const char **p = (const char *[]){"/a", "/b", "/c", NULL}; *p; p++)
+		ck_assert(!md_policy_may_count(&policy, md_policy_rule(&policy, *p), *p));
+	md_policy_fini(&policy);
+	put_text("morph.conf", "mode = adopt\ncounting = no\n");
+	policy = read_policy();
+	ck_assert(!md_policy_may_count(&policy, NULL, "/usr/bin/perl"));
+	md_policy_fini(&policy);
+}
+
 TEST(policy_a_rule_may_say_otherwise_of_running_processes)
 {
 	struct md_policy policy;

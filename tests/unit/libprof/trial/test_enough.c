@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_enough - what one half of a profile is worth on the other half. */
-#include <math.h>
-
 #include "editor/base/mix.h"
 #include "libprof/trial/enough.h"
 #include "tests/unit/suite.h"
@@ -66,14 +64,10 @@ TEST(enough_needs_counts_in_both_halves)
 	static const uint64_t counts[] = {90, 10, 5, 45, 50}, none[5];
 	static const uint32_t mixed[] = {4, 4, 1, 1, 7};
 	const struct mp_flow wrong = {.nr_edges = 5, .group = mixed};
-	double growth;
 
 	ck_assert_int_eq(mp_enough_counts(&flow, counts, none, &e), -EAGAIN);
 	ck_assert_int_eq(mp_enough_counts(&flow, none, counts, &e), -EAGAIN);
 	ck_assert_int_eq(mp_enough_counts(&wrong, counts, counts, &e), -EINVAL);
-	ck_assert_int_eq(mp_enough_growth(&flow, counts, none, 1, &growth), -EAGAIN);
-	ck_assert(isinf(growth));
-	ck_assert_int_eq(mp_enough_growth(&wrong, counts, counts, 1, &growth), -EINVAL);
 }
 
 #define NR_BLOCKS 2000
@@ -102,25 +96,6 @@ static void sample(int nr)
 	}
 }
 
-/*
- * Growth with the number of samples, and the estimate of it: large as long as blocks are new, then
- * small.
- */
-TEST(enough_growth_falls_with_samples)
-{
-	double few, some, many;
-
-	sample(1000);
-	ck_assert_int_eq(mp_enough_growth(&program, half[0], half[1], 1, &few), 0);
-	sample(8000);
-	ck_assert_int_eq(mp_enough_growth(&program, half[0], half[1], 1, &some), 0);
-	sample(100000);
-	ck_assert_int_eq(mp_enough_growth(&program, half[0], half[1], 1, &many), 0);
-	ck_assert(isinf(few)); /* half of the flow is in blocks without a sample */
-	ck_assert_double_gt(some, MP_ENOUGH_GROWTH);
-	ck_assert_double_lt(many, MP_ENOUGH_GROWTH);
-}
-
 TEST(enough_counts_of_many_samples)
 {
 	sample(4000);
@@ -131,14 +106,4 @@ TEST(enough_counts_of_many_samples)
 	ck_assert_double_lt(e.more, MP_ENOUGH_MORE);
 	/* nine of ten branches were taken, and one of ten is */
 	ck_assert_double_eq_tol(e.saving, 100 * 8 / 9.0, 1);
-}
-
-/* The draw is exact for huge counts, too: it takes no time that grows with them. */
-TEST(enough_growth_of_huge_counts)
-{
-	static const uint64_t counts[] = {UINT64_C(1) << 60, 10, 5, UINT64_C(1) << 50, 50};
-	double growth;
-
-	ck_assert_int_eq(mp_enough_growth(&flow, counts, counts, 1, &growth), 0);
-	ck_assert_double_lt(growth, 1e-6);
 }
