@@ -23,9 +23,9 @@
 
 struct adopt {
 	const struct md_live_request *request;
-	struct md_version *version;
+	struct md_version *version; /* perhaps one of @mapped */
 	struct md_process process;
-	struct md_versions mapped; /* perhaps with the version itself */
+	struct md_versions mapped;
 	struct md_gadgets gadgets;
 	struct md_lookup_place place;
 	struct md_lookup lookup;
@@ -124,17 +124,35 @@ static bool has_counters(const struct adopt *a)
 	return !a->version->counters_size || md_version_counters_mapping(a->version, &a->process);
 }
 
+static int refuse_cut(const struct adopt *a, const struct md_version *from,
+		      const struct md_version *to, uint64_t cut, struct mp_err *err)
+{
+	return mp_err_set(err, EPERM,
+			  "process %d: %s leads to 0x%" PRIx64 ", inside of a change of %s; "
+			  "take it back first",
+			  (int)a->process.pid, from->path, cut, to->path);
+}
+
 /* Threads may be in the copies of a version while the code of another is in use. */
 static int check_leads(const struct adopt *a, const struct md_version *from,
 		       const struct md_version *to, struct mp_err *err)
 {
 	uint64_t cut = md_copies_find_cut(&from->copies, &to->changes);
 
-	return cut ? mp_err_set(err, EPERM,
-				"process %d: %s leads to 0x%" PRIx64 ", inside of a change of %s; "
-				"take it back first",
-				(int)a->process.pid, from->path, cut, to->path)
-		   : 0;
+	return cut ? refuse_cut(a, from, to, cut, err) : 0;
+}
+
+/*
+ * One whose changes are not known: no page has its bytes, so nothing leads to these changes until it is adopted again, when
+ * the check is made from its side. Threads may be in its copies still.
+ */
+static int check_unused(const struct adopt *a, const struct md_version *rival, struct mp_err *err)
+{
+	uint64_t cut;
+	int r = md_copies_search_cut(rival->original, rival->output, &rival->changes,
+				     &a->version->changes, &cut, err);
+
+	return r || !cut ? r : refuse_cut(a, rival, a->version, cut, err);
 }
 
 /* Also adds to the memory that becomes the process's own: that of copies that get other calls. */
@@ -144,21 +162,20 @@ static int check_rivals(const struct adopt *a, struct mp_err *err)
 
 	for (size_t i = 0; !r && i < a->mapped.nr; i++) {
 		struct md_version *rival = &a->mapped.list[i];
-		struct md_pages pages;
 
 		if (!md_version_is_rival(a->version, rival))
 			continue;
-		r = md_version_pages(rival, &a->mapped, &pages);
-		if (r)
-			return mp_err_set(err, EIO, "process %d: its code cannot be read",
-					  (int)a->process.pid);
+		if (!rival->changes_known) {
+			r = check_unused(a, rival, err);
+			continue;
+		}
 		r = md_version_read_copies(rival, err);
 		if (!r)
 			r = check_leads(a, rival, a->version, err);
 		if (!r)
 			r = check_leads(a, a->version, rival, err);
 		/* Calls of copies that nobody enters any more have been changed before. */
-		if (pages.nr[MD_PAGE_NEW])
+		if (rival->pages.nr[MD_PAGE_NEW])
 			a->out->private_bytes += (uint64_t)rival->copies.nr_pages * MD_LIVE_PAGE;
 	}
 	return r;
@@ -177,14 +194,10 @@ static int check_memory(const struct adopt *a, struct mp_err *err)
 /* Does any page have the bytes of another version? */
 static bool has_rival_pages(const struct adopt *a)
 {
-	for (size_t i = 0; i < a->mapped.nr; i++) {
-		struct md_pages pages = {0};
-
+	for (size_t i = 0; i < a->mapped.nr; i++)
 		if (md_version_is_rival(a->version, &a->mapped.list[i]) &&
-		    (md_version_pages(&a->mapped.list[i], &a->mapped, &pages) ||
-		     pages.nr[MD_PAGE_NEW]))
+		    a->mapped.list[i].pages.nr[MD_PAGE_NEW])
 			return true;
-	}
 	return false;
 }
 
@@ -197,11 +210,10 @@ static int prepare(struct adopt *a, struct mp_err *err)
 		r = md_version_check_proof(v, err);
 	if (!r)
 		r = md_version_check_text(v, &a->mapped, a->mem, false, err);
-	if (!r && md_live_look(v, &a->mapped, &a->process, a->out))
-		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
-			       (int)a->process.pid);
-	if (!r)
+	if (!r) {
+		md_live_look(v, &a->process, a->out);
 		r = md_version_read_copies(v, err);
+	}
 	if (!r)
 		r = check_rivals(a, err);
 	if (!r)
@@ -215,7 +227,7 @@ static int prepare(struct adopt *a, struct mp_err *err)
 		r = mp_err_set(err, EPERM, "%s: is the C library, which answers unwinders",
 			       v->original_path);
 	if (!r)
-		r = md_gadgets_find(&a->process, a->mem, &a->gadgets, err);
+		r = md_gadgets_find(&a->process, &a->gadgets, err);
 	return r || a->request->dry_run ? r : prepare_counters(a, err);
 }
 
@@ -378,24 +390,27 @@ static int prepare_lookup(struct adopt *a, struct mp_err *err)
 /* The copies go of versions that are not in use, if nothing leads there: as many stay as are switched between. */
 static int remove_unused(struct adopt *a, struct mp_err *err)
 {
-	int r;
-
-	for (size_t i = 0; i < a->mapped.nr; i++) {
-		struct md_pages pages = {0};
+	for (size_t i = 0; i < a->mapped.nr;) {
+		struct md_version *rival = &a->mapped.list[i++], gone;
 		struct md_live_result result;
 		struct mp_err quiet;
+		int r;
 
-		if (md_version_is_rival(a->version, &a->mapped.list[i]) &&
-		    !md_version_pages(&a->mapped.list[i], &a->mapped, &pages) &&
-		    !pages.nr[MD_PAGE_NEW])
-			md_live_undo(a->request, &a->mapped.list[i], &a->mapped, &a->process,
-				     &result, &quiet);
+		if (!md_version_is_rival(a->version, rival))
+			continue;
+		r = md_version_read_changes(rival, err);
+		if (r && mp_err_is_failure(r))
+			return r;
+		if (r || md_version_pages(rival, &a->mapped, NULL) ||
+		    rival->pages.nr[MD_PAGE_NEW] ||
+		    md_live_undo(a->request, rival, &a->mapped, &a->process, &result, &quiet) ||
+		    result.state != MD_LIVE_NONE)
+			continue;
+		md_versions_take(&a->mapped, rival, &gone);
+		md_version_close(&gone);
+		i--;
 	}
-	md_versions_close(&a->mapped);
-	r = md_versions_find(&a->process, &a->mapped, err);
-	for (size_t i = 0; !r && i < a->mapped.nr; i++)
-		r = md_version_read_copies(&a->mapped.list[i], err);
-	return r;
+	return 0;
 }
 
 /* Maps what is not there yet: the copies first, by which the version is found if this program is killed. */
@@ -446,26 +461,25 @@ static int not_written(const struct adopt *a, struct mp_err *err)
  * Another version that is in use, or partly, is retired, and pages that only it changed get the original's bytes. Return: 0;
  * -EIO, -ENOMEM, with a message.
  */
-static int take_rival_back(const struct adopt *a, const struct md_version *rival,
-			   struct mp_err *err)
+static int take_rival_back(const struct adopt *a, struct md_version *rival, struct mp_err *err)
 {
 	const struct md_changes *c = &rival->changes;
-	struct md_pages pages = {.each = malloc(c->nr_pages + 1)};
+	uint8_t *each = malloc(c->nr_pages + 1);
 	bool *skip = malloc((c->nr_pages + 1) * sizeof(*skip));
-	int r = pages.each && skip ? 0 : mp_err_code(err, ENOMEM);
+	int r = each && skip ? 0 : mp_err_code(err, ENOMEM);
 
-	if (!r && md_version_pages(rival, &a->mapped, &pages))
+	if (!r && md_version_pages(rival, &a->mapped, each))
 		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
 			       (int)a->process.pid);
 	for (size_t i = 0; !r && i < c->nr_pages; i++)
-		skip[i] = pages.each[i] != MD_PAGE_NEW ||
+		skip[i] = each[i] != MD_PAGE_NEW ||
 			  md_version_has_page(a->version, c->pages[i].vaddr);
-	if (!r && pages.nr[MD_PAGE_NEW] &&
+	if (!r && rival->pages.nr[MD_PAGE_NEW] &&
 	    (md_live_write_copies(rival, a->mem, rival->copies.retired) ||
-	     md_live_write(rival, a->mem, c->old_bytes, skip)))
+	     md_live_write_old(rival, a->mem, skip)))
 		r = not_written(a, err);
 	free(skip);
-	free(pages.each);
+	free(each);
 	return r;
 }
 
@@ -475,7 +489,6 @@ static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *er
 	struct md_version *v = a->version;
 	const struct md_stack_query query = {is_inside, a, 0};
 	char name[256];
-	struct md_pages pages = {0};
 	uint64_t found;
 	pid_t tid;
 	int r = md_stacks_search(stop, &a->process, &a->gadgets, &query, &found, &tid, err);
@@ -488,23 +501,23 @@ static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *er
 		return -EAGAIN;
 	if (r)
 		return r;
-	if (md_version_pages(v, &a->mapped, &pages))
+	if (md_version_pages(v, &a->mapped, NULL))
 		return mp_err_set(err, EIO, "process %d: its code cannot be read", (int)stop->pid);
-	if (pages.nr[MD_PAGE_OTHER])
+	if (v->pages.nr[MD_PAGE_OTHER])
 		return mp_err_set(err, EPERM, "process %d: somebody else has changed its code",
 				  (int)stop->pid);
 	if (write_lookup(a))
 		return mp_err_set(err, EIO, "process %d: its memory cannot be written",
 				  (int)stop->pid);
 	for (size_t i = 0; !r && i < a->mapped.nr; i++)
-		if (md_version_is_rival(v, &a->mapped.list[i]))
+		if (md_version_is_rival(v, &a->mapped.list[i]) && a->mapped.list[i].changes_known)
 			r = take_rival_back(a, &a->mapped.list[i], err);
 	if (r)
 		return r;
 	if (a->was_mapped && md_live_write_copies(v, a->mem, v->copies.own))
 		return not_written(a, err);
 	/* Last: once all pages are the version's, nothing is left to be done. */
-	return md_live_write(v, a->mem, v->changes.new_bytes, NULL) ? not_written(a, err) : 0;
+	return md_live_write(v, a->mem) ? not_written(a, err) : 0;
 }
 
 static int one_round(struct adopt *a, struct mp_err *err)
@@ -545,22 +558,30 @@ static int run(struct adopt *a, struct mp_err *err)
 int md_live_adopt(const struct md_live_request *request, struct md_version *version,
 		  struct md_live_result *out, struct mp_err *err)
 {
-	struct adopt a = {.request = request, .version = version, .out = out, .mem = -1};
+	struct adopt a = {.request = request, .version = version, .out = out, .mem = request->mem};
+	struct md_version *known = NULL;
 	int r;
 
 	*out = (struct md_live_result){0};
 	r = md_process_open(request->pid, &a.process, err);
 	if (!r)
-		r = md_version_open(&a.process, request->output, version, err);
+		r = md_versions_find(&a.process, false, &a.mapped, err);
 	if (!r)
-		r = md_versions_find(&a.process, &a.mapped, err);
-	if (!r) {
-		a.mem = md_live_open_mem(request->pid, err);
-		r = a.mem < 0 ? a.mem : run(&a, err);
+		known = md_versions_of(&a.mapped, request->output);
+	if (known && !md_version_is_mapped(known, &a.process))
+		known = NULL;
+	if (known) {
+		a.version = known;
+		r = md_version_read_changes(known, err);
+	} else if (!r) {
+		r = md_version_open(&a.process, request->output, &a.mapped, version, err);
 	}
-	if (a.mem >= 0)
-		close(a.mem);
+	if (!r)
+		r = run(&a, err);
 	free(a.gadgets.sigreturns);
+	/* It was mapped, so nothing was taken out of the list before. */
+	if (known)
+		md_versions_take(&a.mapped, known, version);
 	md_versions_close(&a.mapped);
 	md_process_close(&a.process);
 	return r;

@@ -14,19 +14,19 @@ struct finder {
 	const struct mp_elf *original, *output;
 	const struct mp_map *map;
 	struct md_changes *out;
-	size_t max_pages, max_old, max_new, max_patches, max_words; /* room in the arrays of @out */
+	size_t max_pages, max_new, max_patches, max_words; /* room in the arrays of @out */
 	uint64_t done; /* changes before this address are known */
 };
 
 /* ---- the new segment -------------------------------------------------------------------------- */
 
-static int find_segment(struct finder *f, struct mp_err *err)
+int md_changes_find_segment(const struct mp_elf *output, struct md_changes *out, struct mp_err *err)
 {
-	const struct mp_section *text = mp_elf_section(f->output, ".morph.text");
-	struct md_changes *out = f->out;
+	const struct mp_section *text = mp_elf_section(output, ".morph.text");
 
-	for (uint32_t i = 0; text && i < f->output->nr_phdrs; i++) {
-		const Elf64_Phdr *p = &f->output->phdrs[i];
+	*out = (struct md_changes){0};
+	for (uint32_t i = 0; text && i < output->nr_phdrs; i++) {
+		const Elf64_Phdr *p = &output->phdrs[i];
 
 		if (p->p_type != PT_LOAD || text->vaddr < p->p_vaddr ||
 		    text->vaddr - p->p_vaddr >= p->p_filesz)
@@ -34,13 +34,13 @@ static int find_segment(struct finder *f, struct mp_err *err)
 		if (p->p_flags != (PF_R | PF_X) || p->p_filesz != p->p_memsz ||
 		    p->p_vaddr % MD_LIVE_PAGE || p->p_offset % MD_LIVE_PAGE)
 			return mp_err_set(err, EPERM, "%s: its new segment cannot be mapped alone",
-					  f->output->path);
+					  output->path);
 		out->segment_vaddr = p->p_vaddr;
 		out->segment_off = p->p_offset;
 		out->segment_size = (p->p_memsz + MD_LIVE_PAGE - 1) & -(uint64_t)MD_LIVE_PAGE;
 		return 0;
 	}
-	return mp_err_set(err, EPERM, "%s: has no copies of code", f->output->path);
+	return mp_err_set(err, EPERM, "%s: has no copies of code", output->path);
 }
 
 static bool in_segment(const struct md_changes *c, uint64_t vaddr)
@@ -106,19 +106,17 @@ static int page_of(struct finder *f, uint64_t vaddr, struct md_live_page **to)
 		return -EBADMSG;
 	off -= vaddr - start;
 	if (mp_grow(out->pages, f->max_pages, out->nr_pages + 1) ||
-	    mp_grow(out->old_bytes, f->max_old, (out->nr_pages + 1) * MD_LIVE_PAGE) ||
 	    mp_grow(out->new_bytes, f->max_new, (out->nr_pages + 1) * MD_LIVE_PAGE))
 		return -ENOMEM;
 	page = &out->pages[out->nr_pages];
 	*page = (struct md_live_page){start, off, out->nr_pages * MD_LIVE_PAGE};
-	memset(out->old_bytes + page->at, 0, MD_LIVE_PAGE);
+	memset(out->new_bytes + page->at, 0, MD_LIVE_PAGE);
 	if (off < f->original->size) {
 		size_t n = f->original->size - off;
 
-		memcpy(out->old_bytes + page->at, f->original->data + off,
+		memcpy(out->new_bytes + page->at, f->original->data + off,
 		       n < MD_LIVE_PAGE ? n : MD_LIVE_PAGE);
 	}
-	memcpy(out->new_bytes + page->at, out->old_bytes + page->at, MD_LIVE_PAGE);
 	out->nr_pages++;
 	*to = page;
 	return 0;
@@ -340,6 +338,21 @@ static int compare_sections(struct finder *f, struct mp_err *err)
 	return r;
 }
 
+/* Was the file linked with --emit-relocs? Its relocations themselves need not be read. */
+static bool is_relinkable(const struct mp_elf *elf)
+{
+	for (uint32_t i = 1; i < elf->nr_sections; i++) {
+		const struct mp_section *s = &elf->sections[i];
+
+		if (s->type == SHT_RELA && !(s->flags & SHF_ALLOC) && s->info &&
+		    s->info < elf->nr_sections &&
+		    (elf->sections[s->info].flags & (SHF_ALLOC | SHF_EXECINSTR)) ==
+			    (SHF_ALLOC | SHF_EXECINSTR))
+			return true;
+	}
+	return false;
+}
+
 int md_changes_find(const struct mp_elf *original, const struct mp_elf *output,
 		    struct md_changes *out, struct mp_err *err)
 {
@@ -354,13 +367,13 @@ int md_changes_find(const struct mp_elf *original, const struct mp_elf *output,
 	f.map = map;
 	if (!r && !original->nr_sections)
 		r = mp_err_set(err, EPERM, "%s: has no section headers", original->path);
-	if (!r && original->relinkable && !mp_elf_section(output, ".morph.live"))
+	if (!r && is_relinkable(original) && !mp_elf_section(output, ".morph.live"))
 		r = mp_err_set(err, EPERM,
 			       "%s: may have changed pointers to functions; write a version with "
 			       "--live-at",
 			       output->path);
 	if (!r)
-		r = find_segment(&f, err);
+		r = md_changes_find_segment(output, out, err);
 	if (!r)
 		r = compare_sections(&f, err);
 	if (!r && out->nr_words)
@@ -372,7 +385,6 @@ int md_changes_find(const struct mp_elf *original, const struct mp_elf *output,
 void md_changes_fini(struct md_changes *changes)
 {
 	free(changes->pages);
-	free(changes->old_bytes);
 	free(changes->new_bytes);
 	free(changes->patches);
 	free(changes->words);

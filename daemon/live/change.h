@@ -20,14 +20,14 @@
 struct md_live_page {
 	uint64_t vaddr; /* link-time address; a multiple of MD_LIVE_PAGE */
 	uint64_t off;	/* in the original */
-	size_t at;	/* of its bytes in old_bytes and new_bytes */
+	size_t at;	/* of its bytes in new_bytes */
 };
 
 struct md_changes {
 	struct md_live_page *pages; /* ascending vaddr */
 	size_t nr_pages;
-	uint8_t *old_bytes, *new_bytes; /* nr_pages pages */
-	uint64_t *patches; /* starts, ascending: where a jump was written over instructions */
+	uint8_t *new_bytes; /* nr_pages pages; the old bytes are the original's */
+	uint64_t *patches;  /* starts, ascending: where a jump was written over instructions */
 	size_t nr_patches;
 	size_t nr_branches; /* changed displacements of branches */
 	uint32_t *words;    /* new values of words of switch tables, ascending */
@@ -37,6 +37,12 @@ struct md_changes {
 	uint64_t segment_vaddr, segment_off, segment_size; /* of the copies */
 };
 
+/*
+ * md_changes_find_segment - where the copies of @output are, and nothing else. Return: 0; -EPERM: there are none that can be
+ * mapped alone.
+ */
+int md_changes_find_segment(const struct mp_elf *output, struct md_changes *out,
+			    struct mp_err *err);
 /*
  * md_changes_find - what differs between @original and @output in loaded code and read-only data. A change that reaches
  * over the border of a page, which the kernel may write in two steps, is left out; the old code stays in use there.

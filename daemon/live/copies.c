@@ -150,3 +150,147 @@ uint64_t md_copies_find_cut(const struct md_copies *copies, const struct md_chan
 			return copies->exits[i];
 	return 0;
 }
+
+/* ---- a search for one address ------------------------------------------------------------------- */
+
+/* The addresses strictly inside patches: bit k stands for @low + k. */
+struct cuts {
+	uint64_t *bits;
+	uint64_t low, span;
+	const struct mp_elf *output;
+	uint64_t *places; /* ascending: displacements that seem to lead there, by their first byte */
+	size_t nr_places, room, next;
+	uint64_t start, end; /* where they were sought */
+	uint64_t cut;	     /* the result */
+};
+
+/* Return: 0, -ENOMEM. */
+static int make_cuts(const struct md_changes *changes, struct cuts *out)
+{
+	const uint64_t *patches = changes->patches;
+
+	out->low = patches[0];
+	out->span = patches[changes->nr_patches - 1] + MD_PATCH_SIZE - out->low;
+	out->bits = calloc(out->span / 64 + 1, sizeof(*out->bits));
+	if (!out->bits)
+		return -ENOMEM;
+	for (size_t i = 0; i < changes->nr_patches; i++)
+		for (uint64_t k = 1; k < MD_PATCH_SIZE; k++) {
+			uint64_t bit = patches[i] + k - out->low;
+
+			out->bits[bit / 64] |= UINT64_C(1) << bit % 64;
+		}
+	return 0;
+}
+
+static inline bool is_cut(const struct cuts *c, uint64_t vaddr)
+{
+	uint64_t bit = vaddr - c->low;
+
+	return bit < c->span && (c->bits[bit / 64] >> bit % 64 & 1);
+}
+
+/* Bytes that may follow the displacement of an instruction: an immediate. */
+#define IMMEDIATE_MAX 4
+
+/* Would the displacement @disp at @vaddr lead into a patch? */
+static bool may_cut(const struct cuts *c, uint32_t disp, uint64_t vaddr)
+{
+	uint64_t to = vaddr + 4 + (uint64_t)(int64_t)(int32_t)disp;
+
+	return is_cut(c, to) || is_cut(c, to + 1) || is_cut(c, to + 2) || is_cut(c, to + 4);
+}
+
+static int find_places(struct cuts *c)
+{
+	const uint8_t *bytes = mp_elf_bytes(c->output, c->start, c->end - c->start);
+	uint32_t base = (uint32_t)(c->start + 4 + IMMEDIATE_MAX - c->low);
+
+	for (uint64_t k = 0; k + 4 <= c->end - c->start; k++) {
+		uint32_t disp;
+
+		/* Nearly always true. 32 bits are enough to say no. */
+		memcpy(&disp, bytes + k, sizeof(disp));
+		if (disp + base + (uint32_t)k >= c->span + IMMEDIATE_MAX)
+			continue;
+		if (may_cut(c, disp, c->start + k) &&
+		    mp_push(c->places, c->nr_places, c->room, c->start + k))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* All copies must be read. */
+#define NOT_KNOWN 1
+
+/* *@c->cut: where the instructions of a piece lead into a patch. Return: 0, NOT_KNOWN. */
+static int decode_piece(struct cuts *c, const struct mp_map_piece *piece)
+{
+	const uint8_t *bytes = mp_elf_bytes(c->output, piece->new_vaddr, piece->new_size);
+	struct mp_insn insn;
+
+	for (uint32_t at = 0; at < piece->new_size; at += insn.len) {
+		if (!bytes ||
+		    mp_insn_decode(bytes + at, piece->new_size - at, piece->new_vaddr + at, &insn))
+			return NOT_KNOWN;
+		if (is_cut(c, insn.target))
+			c->cut = insn.target;
+	}
+	return 0;
+}
+
+static int look_at_piece(void *arg, const struct mp_map_piece *piece)
+{
+	uint64_t end = piece->new_vaddr + piece->new_size;
+	struct cuts *c = arg;
+	bool any = false;
+
+	/* A retired call leads to the code whose copy is called: the beginning of a piece. */
+	if (piece->new_vaddr < c->start || end > c->end || is_cut(c, piece->old_vaddr))
+		return NOT_KNOWN;
+	for (; c->next < c->nr_places && c->places[c->next] < end; c->next++)
+		any |= c->places[c->next] >= piece->new_vaddr;
+	return any ? decode_piece(c, piece) : 0;
+}
+
+/* Branches over less than this may have a displacement of one byte. */
+#define NEAR 256
+
+/* Return: 0, NOT_KNOWN, -errno. */
+static int search(struct cuts *c, const struct md_changes *changes, struct mp_err *err)
+{
+	const struct mp_section *text = mp_elf_section(c->output, ".morph.text");
+	int rc;
+
+	if (!changes->nr_patches)
+		return 0;
+	rc = make_cuts(changes, c);
+	if (rc)
+		return mp_err_code(err, -rc);
+	if (!text || !mp_elf_bytes(c->output, text->vaddr, text->size) ||
+	    text->vaddr < c->low + c->span + NEAR || c->span > UINT32_MAX / 2)
+		return NOT_KNOWN;
+	c->start = text->vaddr;
+	c->end = text->vaddr + text->size;
+	rc = find_places(c);
+	return rc ? mp_err_code(err, -rc) : mp_map_each(c->output, look_at_piece, c, err);
+}
+
+int md_copies_search_cut(const struct mp_elf *original, const struct mp_elf *output,
+			 const struct md_changes *own, const struct md_changes *changes,
+			 uint64_t *cut, struct mp_err *err)
+{
+	struct cuts c = {.output = output};
+	struct md_copies copies;
+	int rc = search(&c, changes, err);
+
+	*cut = c.cut;
+	if (rc == NOT_KNOWN) {
+		rc = md_copies_read(original, output, own, &copies, err);
+		*cut = rc ? 0 : md_copies_find_cut(&copies, changes);
+		md_copies_fini(&copies);
+	}
+	free(c.bits);
+	free(c.places);
+	return rc;
+}

@@ -41,4 +41,13 @@ void md_copies_fini(struct md_copies *copies);
 /* An address where they lead into the middle of a patch of @changes, of another version; 0: there is none. */
 uint64_t md_copies_find_cut(const struct md_copies *copies, const struct md_changes *changes);
 
+/*
+ * md_copies_search_cut - the same without md_copies_read(), for large versions: decodes only where bytes look as if they led
+ * into a patch. @own: the segment of @output's copies; @changes: of another version. *@cut: the address, or 0. Return: 0;
+ * as md_copies_read().
+ */
+int md_copies_search_cut(const struct mp_elf *original, const struct mp_elf *output,
+			 const struct md_changes *own, const struct md_changes *changes,
+			 uint64_t *cut, struct mp_err *err);
+
 #endif

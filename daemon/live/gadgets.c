@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/uio.h>
 
 #include "daemon/live/inject.h"
 #include "libprof/base/grow.h"
@@ -15,31 +15,33 @@
 /* mov $15, %rax and mov $15, %eax, each with syscall behind: how signal handlers return. */
 static const uint8_t sigreturn_long[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 static const uint8_t sigreturn_short[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
-static const uint8_t syscall_ret[] = {0x0f, 0x05, 0xc3};
 
-static int add_sigreturn(struct md_gadgets *out, size_t *room, uint64_t at)
+#define RET 0xc3
+
+/* Do the @size @bytes end at @end, within the code that begins at @code? */
+static bool ends_with(const uint8_t *code, const uint8_t *end, const uint8_t *bytes, size_t size)
 {
-	if (mp_grow(out->sigreturns, *room, out->nr_sigreturns + 1))
-		return -ENOMEM;
-	out->sigreturns[out->nr_sigreturns++] = at;
-	return 0;
+	return (size_t)(end - code) >= size && !memcmp(end - size, bytes, size);
 }
 
-/* Calls add_sigreturn() for each @size bytes in [code, code + nr) that equal @bytes. */
-static int find_all(struct md_gadgets *out, size_t *room, const uint8_t *code, size_t nr,
-		    uint64_t address, const uint8_t *bytes, size_t size)
+/* Takes what ends with the instruction syscall at @address + (@end - @code), or has a return behind it. */
+static int take_syscall(const uint8_t *code, const uint8_t *end, bool returns, uint64_t address,
+			struct md_gadgets *out, size_t *room)
 {
-	const uint8_t *at = code;
-	int r = 0;
+	uint64_t at = address + (uint64_t)(end - code);
 
-	while (!r && (at = memmem(at, nr - (size_t)(at - code), bytes, size))) {
-		r = add_sigreturn(out, room, address + (uint64_t)(at - code));
-		at++;
-	}
-	return r;
+	if (returns && !out->syscall)
+		out->syscall = at - 2;
+	if (ends_with(code, end, sigreturn_long, sizeof(sigreturn_long)))
+		at -= sizeof(sigreturn_long);
+	else if (ends_with(code, end, sigreturn_short, sizeof(sigreturn_short)))
+		at -= sizeof(sigreturn_short);
+	else
+		return 0;
+	return mp_push(out->sigreturns, out->nr_sigreturns, *room, at);
 }
 
-static int search(const struct md_mapping *m, int mem, uint8_t *chunk, struct md_gadgets *out,
+static int search(const struct md_mapping *m, pid_t pid, uint8_t *chunk, struct md_gadgets *out,
 		  size_t *room)
 {
 	const bool library = md_mapping_is_libc(m);
@@ -49,21 +51,21 @@ static int search(const struct md_mapping *m, int mem, uint8_t *chunk, struct md
 	/* Chunks overlap, so that nothing is cut; what is found twice is harmless. */
 	for (uint64_t at = m->start; !r && at < m->end; at += CHUNK - 16) {
 		size_t size = m->end - at < CHUNK ? m->end - at : CHUNK;
-		ssize_t n = pread(mem, chunk, size, (off_t)at);
-		const uint8_t *found;
+		struct iovec here = {chunk, size}, there = {(void *)at, size};
+		/* Faster than /proc/PID/mem. */
+		ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+		const uint8_t *end = chunk + (n > 0 ? n : 0);
 
-		if (n < 16)
-			continue;
-		found = out->syscall || !library
-				? NULL
-				: memmem(chunk, (size_t)n, syscall_ret, sizeof(syscall_ret));
-		if (found)
-			out->syscall = at + (uint64_t)(found - chunk);
-		r = find_all(out, room, chunk, (size_t)n, at, sigreturn_long,
-			     sizeof(sigreturn_long));
-		if (!r)
-			r = find_all(out, room, chunk, (size_t)n, at, sigreturn_short,
-				     sizeof(sigreturn_short));
+		/* The second byte of syscall is rarer in code than its first one. */
+		for (const uint8_t *p = chunk; !r && p < end; p++) {
+			p = memchr(p, 0x05, (size_t)(end - p));
+			if (!p)
+				break;
+			if (p > chunk && p[-1] == 0x0f)
+				r = take_syscall(chunk, p + 1,
+						 library && p + 1 < end && p[1] == RET, at, out,
+						 room);
+		}
 	}
 	if (library && !out->sigreturn && out->nr_sigreturns > before)
 		out->sigreturn = out->sigreturns[before];
@@ -77,8 +79,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-int md_gadgets_find(const struct md_process *process, int mem, struct md_gadgets *out,
-		    struct mp_err *err)
+int md_gadgets_find(const struct md_process *process, struct md_gadgets *out, struct mp_err *err)
 {
 	uint8_t *chunk = malloc(CHUNK);
 	uint64_t total = 0;
@@ -92,7 +93,7 @@ int md_gadgets_find(const struct md_process *process, int mem, struct md_gadgets
 		if (!m->exec || !m->read || !strcmp(m->path, "[vsyscall]"))
 			continue;
 		total += m->end - m->start;
-		r = total > CODE_MAX ? -EFBIG : search(m, mem, chunk, out, &room);
+		r = total > CODE_MAX ? -EFBIG : search(m, process->pid, chunk, out, &room);
 	}
 	free(chunk);
 	if (r == -EFBIG)

@@ -25,11 +25,10 @@ struct md_gadgets {
 };
 
 /*
- * md_gadgets_find - searches the process's code. @mem: /proc/PID/mem. Return: 0; -EPERM: there are none; -ENOMEM.
+ * md_gadgets_find - searches the process's code. Return: 0; -EPERM: there are none; -ENOMEM.
  * Ownership: free(sigreturns).
  */
-int md_gadgets_find(const struct md_process *process, int mem, struct md_gadgets *out,
-		    struct mp_err *err);
+int md_gadgets_find(const struct md_process *process, struct md_gadgets *out, struct mp_err *err);
 
 enum md_injection_kind {
 	MD_INJECT_MAP, /* a file, to be read and executed */

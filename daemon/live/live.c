@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ const char *md_live_state_name(enum md_live_state state)
 	return names[state];
 }
 
-int md_live_open_mem(pid_t pid, struct mp_err *err)
+static int open_mem(pid_t pid, struct mp_err *err)
 {
 	char name[64];
 	int fd;
@@ -44,44 +45,62 @@ int md_live_open_mem(pid_t pid, struct mp_err *err)
 			: strerror(errno));
 }
 
-static enum md_live_state state_of(const struct md_version *v, const struct md_process *p,
-				   const struct md_pages *pages)
+/* Only who may change the process can open this file, so nobody else can hold the lock; and a killed program leaves none. */
+int md_live_lock(pid_t pid, struct mp_err *err)
 {
-	if (pages->nr[MD_PAGE_OTHER])
-		return MD_LIVE_OTHER;
-	if (!pages->nr[MD_PAGE_NEW])
-		return md_version_is_mapped(v, p) ? MD_LIVE_MAPPED : MD_LIVE_NONE;
-	return pages->nr[MD_PAGE_NEW] < v->changes.nr_pages ? MD_LIVE_PARTLY : MD_LIVE_IN_USE;
+	const struct timespec pause = {.tv_nsec = 5000000};
+	uint64_t end_ns = mp_now_ns() + MD_LIVE_LIMIT_NS;
+	int fd, r = 0;
+
+	if (md_process_goes_on_alone(pid))
+		return mp_err_set(err, EPERM, "process %d: its first thread has ended", (int)pid);
+	fd = open_mem(pid, err);
+	if (fd < 0)
+		return fd;
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			r = mp_err_set(err, errno, "process %d: %s", (int)pid, strerror(errno));
+		else if (mp_now_ns() >= end_ns)
+			r = mp_err_set(err, EAGAIN, "process %d: another command changes it",
+				       (int)pid);
+		if (r) {
+			close(fd);
+			return r;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return fd;
 }
 
-int md_live_look(const struct md_version *v, const struct md_versions *mapped,
-		 const struct md_process *p, struct md_live_result *out)
+static enum md_live_state state_of(const struct md_version *v, const struct md_process *p)
 {
-	struct md_pages pages = {0};
-	pid_t *threads = NULL;
-	int r = md_version_pages(v, mapped, &pages);
+	if (v->pages.nr[MD_PAGE_OTHER])
+		return MD_LIVE_OTHER;
+	if (!v->pages.nr[MD_PAGE_NEW])
+		return md_version_is_mapped(v, p) ? MD_LIVE_MAPPED : MD_LIVE_NONE;
+	return v->pages.nr[MD_PAGE_NEW] < v->changes.nr_pages ? MD_LIVE_PARTLY : MD_LIVE_IN_USE;
+}
 
-	if (r)
-		return r;
-	out->state = state_of(v, p, &pages);
+void md_live_look(const struct md_version *v, const struct md_process *p,
+		  struct md_live_result *out)
+{
+	pid_t *threads = NULL;
+
+	out->state = state_of(v, p);
 	out->private_bytes = (uint64_t)v->changes.nr_pages * MD_LIVE_PAGE;
 	md_process_threads(p->pid, &threads, &out->nr_threads);
 	free(threads);
 	out->stop_ns = STOP_NS + THREAD_NS * out->nr_threads +
-		       PAGE_NS * (v->changes.nr_pages - pages.nr[MD_PAGE_NEW]);
-	return 0;
+		       PAGE_NS * (v->changes.nr_pages - v->pages.nr[MD_PAGE_NEW]);
 }
 
 static int write_pages(int mem, uint64_t bias, const struct md_live_page *pages, size_t nr,
-		       const uint8_t *bytes, const bool *skip)
+		       const uint8_t *bytes)
 {
 	for (size_t i = 0, run; i < nr; i += run) {
 		for (run = 1; i + run < nr; run++)
-			if (pages[i + run].vaddr != pages[i].vaddr + run * MD_LIVE_PAGE ||
-			    (skip && skip[i + run] != skip[i]))
+			if (pages[i + run].vaddr != pages[i].vaddr + run * MD_LIVE_PAGE)
 				break;
-		if (skip && skip[i])
-			continue;
 		if (pwrite(mem, bytes + pages[i].at, run * MD_LIVE_PAGE,
 			   (off_t)(bias + pages[i].vaddr)) != (ssize_t)(run * MD_LIVE_PAGE))
 			return -EIO;
@@ -89,14 +108,25 @@ static int write_pages(int mem, uint64_t bias, const struct md_live_page *pages,
 	return 0;
 }
 
-int md_live_write(const struct md_version *v, int mem, const uint8_t *bytes, const bool *skip)
+int md_live_write(const struct md_version *v, int mem)
 {
-	return write_pages(mem, v->bias, v->changes.pages, v->changes.nr_pages, bytes, skip);
+	return write_pages(mem, v->bias, v->changes.pages, v->changes.nr_pages,
+			   v->changes.new_bytes);
+}
+
+int md_live_write_old(const struct md_version *v, int mem, const bool *skip)
+{
+	for (size_t i = 0; i < v->changes.nr_pages; i++)
+		if (!skip[i] &&
+		    pwrite(mem, md_version_old_page(v, i), MD_LIVE_PAGE,
+			   (off_t)(v->bias + v->changes.pages[i].vaddr)) != MD_LIVE_PAGE)
+			return -EIO;
+	return 0;
 }
 
 int md_live_write_copies(const struct md_version *v, int mem, const uint8_t *bytes)
 {
-	return write_pages(mem, v->bias, v->copies.pages, v->copies.nr_pages, bytes, NULL);
+	return write_pages(mem, v->bias, v->copies.pages, v->copies.nr_pages, bytes);
 }
 
 void md_live_wait(unsigned int round)

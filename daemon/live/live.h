@@ -26,6 +26,7 @@ enum md_live_state {
 
 struct md_live_request {
 	pid_t pid;
+	int mem;	    /* md_live_lock() */
 	const char *output; /* adopt: the file */
 	const char *
 		counts; /* adopt: the directory for counts; NULL for a version that does not count */
@@ -46,11 +47,15 @@ struct md_live_result {
 	char why_mapped[256];	/* undo: why copies stay mapped; "" if they do not */
 };
 
-/* Numbers of an md_version for messages, and the state of the process. @mapped: as md_version_pages(). Return: 0, -EIO. */
-int md_live_look(const struct md_version *version, const struct md_versions *mapped,
-		 const struct md_process *process, struct md_live_result *out);
-/* /proc/PID/mem, to be written. Return: a descriptor, -errno with a message. */
-int md_live_open_mem(pid_t pid, struct mp_err *err);
+/* Numbers of a version whose pages are known (md_version_pages()) for messages, and the state of the process. */
+void md_live_look(const struct md_version *version, const struct md_process *process,
+		  struct md_live_result *out);
+/*
+ * md_live_lock - /proc/PID/mem, to be written. While it is open no other run of this program changes the process: what one
+ * has mapped another could take away before anything leads there. To be called before the process is looked at. Return: a
+ * descriptor; -EAGAIN: another run did not end in time; -errno; each with a message. Ownership: close().
+ */
+int md_live_lock(pid_t pid, struct mp_err *err);
 
 /*
  * md_live_adopt - Return: 0: the version is in use, and no other of the same original; -EPERM: refused with the reason, and

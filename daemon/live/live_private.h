@@ -14,12 +14,10 @@
 int md_live_stop(const struct md_process *process, struct md_stop *stop, struct mp_err *err);
 /* The process goes on; counts the round. */
 void md_live_go_on(struct md_stop *stop, struct md_live_result *out);
-/*
- * md_live_write - writes the pages that change, from old_bytes or new_bytes. @skip: a flag for each page that is left out;
- * NULL: none is. Return: 0, -EIO.
- */
-int md_live_write(const struct md_version *version, int mem, const uint8_t *bytes,
-		  const bool *skip);
+/* md_live_write - writes the version's bytes to the pages that it changes. Return: 0, -EIO. */
+int md_live_write(const struct md_version *version, int mem);
+/* md_live_write_old - writes the original's. @skip: a flag for each page that is left out. Return: 0, -EIO. */
+int md_live_write_old(const struct md_version *version, int mem, const bool *skip);
 /* md_live_write_copies - writes the pages of copies with calls, from own or retired. Return: 0, -EIO. */
 int md_live_write_copies(const struct md_version *version, int mem, const uint8_t *bytes);
 /* Waits between two rounds. */

@@ -125,6 +125,8 @@ int md_process_read_maps(struct md_process *p, struct mp_err *err)
 int md_process_open(pid_t pid, struct md_process *out, struct mp_err *err)
 {
 	*out = (struct md_process){.pid = pid, .start_time = md_process_start_time(pid)};
+	if (md_process_goes_on_alone(pid))
+		return mp_err_set(err, EPERM, "process %d: its first thread has ended", (int)pid);
 	return md_process_read_maps(out, err);
 }
 
@@ -249,6 +251,14 @@ bool md_process_status(pid_t pid, const char *key, char *buf, size_t size)
 		}
 	}
 	return false;
+}
+
+bool md_process_goes_on_alone(pid_t pid)
+{
+	char state[64], threads[64];
+
+	return md_process_status(pid, "State", state, sizeof(state)) && *state == 'Z' &&
+	       md_process_status(pid, "Threads", threads, sizeof(threads)) && atoi(threads) > 1;
 }
 
 int md_process_threads(pid_t pid, pid_t **out, size_t *nr)

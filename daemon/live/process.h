@@ -32,7 +32,8 @@ struct md_process {
 
 /*
  * md_process_open - reads the mappings of @pid. Return: 0; -ESRCH: no such process, or one without
- * memory of its own; -errno with a message. Ownership: md_process_close(), also after an error.
+ * memory of its own; -EPERM: its first thread has ended, so that /proc says nothing of the others; -errno; each with a
+ * message. Ownership: md_process_close(), also after an error.
  */
 int md_process_open(pid_t pid, struct md_process *out, struct mp_err *err);
 /* Reads the mappings again. Return: 0, -errno with a message. */
@@ -52,6 +53,8 @@ int md_process_open_file(const struct md_process *process, const struct md_mappi
 
 /* md_process_start_time - of a process; 0: there is none. */
 uint64_t md_process_start_time(pid_t pid);
+/* Has its first thread ended, and others go on? */
+bool md_process_goes_on_alone(pid_t pid);
 /* Thread numbers of the process. Return: 0, -ESRCH, -ENOMEM. Ownership: free(*@out). */
 int md_process_threads(pid_t pid, pid_t **out, size_t *nr);
 /* The value of "@key:" in /proc/PID/status, as text without spaces before it. Return: false: there is none. */

@@ -156,7 +156,7 @@ int md_process_check(const struct md_process *p, struct mp_err *err)
 		return refuse(p->pid, *value == 't' ? "a debugger stopped it" : "it is stopped",
 			      err);
 	if (*value == 'Z' || *value == 'X')
-		return refuse(p->pid, "its main thread has ended", err);
+		return refuse(p->pid, "its first thread has ended", err);
 	if (*value == 'D' && stays_blocked(p->pid))
 		return refuse(p->pid, "it waits in the kernel and cannot be stopped (state D)",
 			      err);

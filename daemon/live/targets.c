@@ -62,16 +62,38 @@ static bool is_file(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
+/* The kernel's link to the program of the process. */
+struct exe {
+	char name[64];
+};
+
+static struct exe exe_of(pid_t pid)
+{
+	struct exe exe;
+	struct stat st;
+	pid_t *threads = NULL;
+	size_t nr = 0;
+
+	snprintf(exe.name, sizeof(exe.name), "/proc/%d/exe", (int)pid);
+	/* A first thread that has ended has none. */
+	if (md_process_goes_on_alone(pid))
+		md_process_threads(pid, &threads, &nr);
+	for (size_t i = 0; i < nr && stat(exe.name, &st); i++)
+		snprintf(exe.name, sizeof(exe.name), "/proc/%d/task/%d/exe", (int)pid,
+			 (int)threads[i]);
+	free(threads);
+	return exe;
+}
+
 static bool runs(const struct finder *f, pid_t pid)
 {
+	struct exe exe = exe_of(pid);
 	struct stat st;
-	char name[64];
 
-	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
-	if (stat(name, &st))
+	if (stat(exe.name, &st))
 		return false;
 	return f->any_program || (f->has_program && is_file(&st, &f->program)) ||
-	       ran_there(f, name, &st);
+	       ran_there(f, exe.name, &st);
 }
 
 /* Is the process in the control group of the unit: does a line end in /UNIT, or go on below it? */
@@ -136,12 +158,8 @@ static void keep_first_program(struct finder *f)
 {
 	struct md_targets *out = f->out;
 	size_t nr = 0;
-	char name[64];
 
-	if (!out->nr)
-		return;
-	snprintf(name, sizeof(name), "/proc/%d/exe", (int)out->list[0].pid);
-	if (stat(name, &f->program))
+	if (!out->nr || stat(exe_of(out->list[0].pid).name, &f->program))
 		return;
 	f->any_program = false;
 	f->has_program = true;
@@ -235,16 +253,14 @@ static int is_meant(const struct keeper *k, int fd, const struct stat *st, struc
 
 static int keeps(struct keeper *k, pid_t pid, struct mp_err *err)
 {
+	struct exe exe = exe_of(pid);
 	struct stat st;
-	char name[64];
-	int fd, r;
+	int fd = open(exe.name, O_RDONLY | O_CLOEXEC), r;
 
-	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st))
-		r = mp_err_set(err, errno, "%s: %s", name, strerror(errno));
+		r = mp_err_set(err, errno, "%s: %s", exe.name, strerror(errno));
 	else if (is_file(&st, &k->last))
 		r = k->kept;
 	else
@@ -263,7 +279,7 @@ int md_targets_keep(struct md_targets *targets, const char *path, const char *ou
 	struct keeper k = {0};
 	struct mp_elf *elf = NULL;
 	size_t nr = 0;
-	int r = mp_elf_open(output, MP_ELF_ID, &elf, err);
+	int r = mp_elf_open(output, MP_ELF_UNHASHED, &elf, err);
 
 	if (!r)
 		r = mp_map_read_original(elf, &k.original, err);
@@ -290,7 +306,8 @@ bool md_target_has_ended(const struct md_target *target)
 	char state[64];
 
 	return md_process_start_time(target->pid) != target->start_time ||
-	       !md_process_status(target->pid, "State", state, sizeof(state)) || *state == 'Z';
+	       !md_process_status(target->pid, "State", state, sizeof(state)) ||
+	       (*state == 'Z' && !md_process_goes_on_alone(target->pid));
 }
 
 void md_targets_free(struct md_targets *targets)

@@ -111,24 +111,24 @@ static void remove_copies(struct undo *u, struct md_stop *stop)
 static int write_back(struct undo *u, struct mp_err *err)
 {
 	const struct md_changes *c = &u->version->changes;
-	struct md_pages pages = {.each = malloc(c->nr_pages + 1)};
+	uint8_t *each = malloc(c->nr_pages + 1);
 	bool *skip = malloc((c->nr_pages + 1) * sizeof(*skip));
-	int r = pages.each && skip ? 0 : mp_err_code(err, ENOMEM);
+	int r = each && skip ? 0 : mp_err_code(err, ENOMEM);
 
-	if (!r && md_version_pages(u->version, u->mapped, &pages))
+	if (!r && md_version_pages(u->version, u->mapped, each))
 		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
 			       (int)u->process->pid);
-	if (!r && pages.nr[MD_PAGE_OTHER])
+	if (!r && u->version->pages.nr[MD_PAGE_OTHER])
 		r = mp_err_set(err, EPERM, "process %d: somebody else has changed its code",
 			       (int)u->process->pid);
 	for (size_t i = 0; !r && i < c->nr_pages; i++)
-		skip[i] = pages.each[i] != MD_PAGE_NEW;
-	u->out->changed = !r && pages.nr[MD_PAGE_NEW];
-	if (!r && md_live_write(u->version, u->mem, c->old_bytes, skip))
+		skip[i] = each[i] != MD_PAGE_NEW;
+	u->out->changed = !r && u->version->pages.nr[MD_PAGE_NEW];
+	if (!r && md_live_write_old(u->version, u->mem, skip))
 		r = mp_err_set(err, EIO, "process %d: its code cannot be written: %s",
 			       (int)u->process->pid, strerror(errno));
 	free(skip);
-	free(pages.each);
+	free(each);
 	return r;
 }
 
@@ -161,12 +161,15 @@ static int run(struct undo *u, struct mp_err *err)
 		r = md_process_check(u->process, err);
 	if (!r)
 		r = md_version_read_copies(u->version, err);
-	if (!r && md_live_look(u->version, u->mapped, u->process, u->out))
+	if (!r && md_version_pages(u->version, u->mapped, NULL))
 		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
 			       (int)u->process->pid);
-	if (r || u->request->dry_run)
+	if (r)
 		return r;
-	u->may_unmap = !md_gadgets_find(u->process, u->mem, &u->gadgets, err) &&
+	md_live_look(u->version, u->process, u->out);
+	if (u->request->dry_run)
+		return 0;
+	u->may_unmap = !md_gadgets_find(u->process, &u->gadgets, err) &&
 		       !md_lookup_place_find(u->process, u->mem, &u->place, err) &&
 		       (!u->place.page || !md_lookup_place_make(u->process, &u->place, u->mapped,
 								NULL, u->version, &u->lookup, err));
@@ -190,15 +193,12 @@ int md_live_undo(const struct md_live_request *request, struct md_version *versi
 			 .version = version,
 			 .mapped = mapped,
 			 .process = process,
+			 .mem = request->mem,
 			 .out = out};
 	int r;
 
 	*out = (struct md_live_result){0};
-	u.mem = md_live_open_mem(request->pid, err);
-	if (u.mem < 0)
-		return u.mem;
 	r = run(&u, err);
-	close(u.mem);
 	free(u.gadgets.sigreturns);
 	return r;
 }

@@ -85,30 +85,58 @@ static int has_id(const char *path, int fd, const struct mp_id *id, struct mp_er
 	return r;
 }
 
-/* Is @m code of the file with the identity @id? Return: 1: yes, @v has it; 0: no; -errno. */
-static int try_original(struct md_process *p, const struct md_mapping *m, const struct mp_id *id,
-			struct md_version *v, struct mp_err *err)
+/* The file of @m, if it is the original of one of @mapped. Return: NULL: it is not. */
+static struct mp_elf *find_opened(const struct md_versions *mapped, const struct md_mapping *m)
+{
+	for (size_t i = 0; i < mapped->nr; i++)
+		if (mapped->list[i].original_ino == m->ino &&
+		    mapped->list[i].original_dev == makedev(m->dev_major, m->dev_minor))
+			return mapped->list[i].original;
+	return NULL;
+}
+
+/* Opens the file of @m if it has the identity @id. Return: 0; -EBADMSG: it has not; -errno. */
+static int open_original(struct md_process *p, const struct md_mapping *m, const struct mp_id *id,
+			 struct mp_elf **out, struct mp_err *err)
 {
 	struct mp_err quiet;
-	int fd, r;
+	int fd = md_process_open_file(p, m, &quiet), r;
 
-	if (!m->exec || m->again || m->path[0] != '/')
-		return 0;
-	fd = md_process_open_file(p, m, &quiet);
 	if (fd < 0)
-		return 0;
+		return -EBADMSG;
 	r = count_bytes(p, fd, err);
 	if (!r)
 		r = has_id(m->path, fd, id, err);
 	if (r == 1)
-		r = mp_elf_open_fd(m->path, fd, MP_ELF_SYMBOLS | MP_ELF_FDES | MP_ELF_RELOCS,
-				   &v->original, err);
+		r = mp_elf_open_fd(m->path, fd, MP_ELF_SYMBOLS | MP_ELF_FDES | MP_ELF_UNHASHED, out,
+				   err);
 	else if (!r)
-		r = -EBADMSG; /* another file */
+		r = -EBADMSG;
+	if (!r)
+		(*out)->id = *id; /* its code need not be hashed twice */
 	close(fd);
+	return r;
+}
+
+/* Is @m code of the file with the identity @id? Return: 1: yes, @v has it; 0: no; -errno. */
+static int try_original(struct md_process *p, const struct md_mapping *m, const struct mp_id *id,
+			const struct md_versions *mapped, struct md_version *v, struct mp_err *err)
+{
+	struct mp_elf *opened;
+	int r = 0;
+
+	if (!m->exec || m->again || m->path[0] != '/')
+		return 0;
+	opened = find_opened(mapped, m);
+	if (opened)
+		v->original = mp_elf_share(opened);
+	else
+		r = open_original(p, m, id, &v->original, err);
 	if (r)
 		return mp_err_is_failure(r) || r == -EFBIG ? r : 0;
 	if (mp_id_equal(&v->original->id, id) && md_version_bias(v->original, m, &v->bias)) {
+		v->original_dev = makedev(m->dev_major, m->dev_minor);
+		v->original_ino = m->ino;
 		v->original_path = strdup(m->path);
 		return v->original_path ? 1 : mp_err_code(err, ENOMEM);
 	}
@@ -136,7 +164,7 @@ static enum md_version_kind kind_of(const struct mp_elf *elf)
 int md_version_kind_read(const char *path, enum md_version_kind *kind)
 {
 	struct mp_elf *elf = NULL;
-	int r = mp_elf_open(path, MP_ELF_ID, &elf, NULL);
+	int r = mp_elf_open(path, MP_ELF_UNHASHED, &elf, NULL);
 
 	if (!r && !mp_elf_section(elf, MP_LIVE_SECTION))
 		r = -EPERM;
@@ -175,7 +203,8 @@ static int find_counters(struct md_version *v, struct mp_err *err)
 
 /* ---- the version --------------------------------------------------------------------------------- */
 
-static int find_original(struct md_process *p, struct md_version *v, struct mp_err *err)
+static int find_original(struct md_process *p, const struct md_versions *mapped,
+			 struct md_version *v, struct mp_err *err)
 {
 	struct mp_id id;
 	int r = mp_map_read_original(v->output, &id, err);
@@ -183,7 +212,7 @@ static int find_original(struct md_process *p, struct md_version *v, struct mp_e
 	if (r == -ENOENT)
 		return mp_err_set(err, EPERM, "%s: is no version that Morph wrote", v->path);
 	for (size_t i = 0; !r && i < p->nr_maps; i++)
-		r = try_original(p, &p->maps[i], &id, v, err);
+		r = try_original(p, &p->maps[i], &id, mapped, v, err);
 	if (!r)
 		return mp_err_set(err, EPERM,
 				  "process %d: does not run the original of %s, or its file is no "
@@ -192,8 +221,7 @@ static int find_original(struct md_process *p, struct md_version *v, struct mp_e
 	if (r < 0)
 		return r;
 	find_bounds(v);
-	r = md_changes_find(v->original, v->output, &v->changes, err);
-	return r ? r : find_counters(v, err);
+	return md_changes_find_segment(v->output, &v->changes, err);
 }
 
 /* Takes @fd over. */
@@ -209,11 +237,11 @@ static int open_output(struct md_version *v, const char *path, int fd, struct mp
 		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
 	v->output_dev = st.st_dev;
 	v->output_ino = st.st_ino;
-	return mp_elf_open_fd(path, fd, MP_ELF_SYMBOLS, &v->output, err);
+	return mp_elf_open_fd(path, fd, MP_ELF_UNHASHED, &v->output, err);
 }
 
-int md_version_open(struct md_process *process, const char *path, struct md_version *out,
-		    struct mp_err *err)
+int md_version_open(struct md_process *process, const char *path, const struct md_versions *mapped,
+		    struct md_version *out, struct mp_err *err)
 {
 	char *full = realpath(path, NULL);
 	int fd, r;
@@ -225,14 +253,17 @@ int md_version_open(struct md_process *process, const char *path, struct md_vers
 	else
 		r = open_output(out, full, fd, err);
 	free(full);
-	return r ? r : find_original(process, out, err);
+	if (!r)
+		r = find_original(process, mapped, out, err);
+	return r ? r : md_version_read_changes(out, err);
 }
 
 /*
- * The version whose segment is mapped behind the first *@at mappings. Return: 1: found, *@at is behind it; 0: there is no
- * more; -errno with a message. Ownership: as md_version_open().
+ * The version whose segment is mapped behind the first *@at mappings. @mapped: those before. Return: 1: found, *@at is behind
+ * it; 0: there is no more; -errno with a message. Ownership: as md_version_open().
  */
-static int find_next(struct md_process *p, size_t *at, struct md_version *out, struct mp_err *err)
+static int find_next(struct md_process *p, size_t *at, const struct md_versions *mapped,
+		     struct md_version *out, struct mp_err *err)
 {
 	for (; *at < p->nr_maps; ++*at) {
 		const struct md_mapping *m = &p->maps[*at];
@@ -254,7 +285,7 @@ static int find_next(struct md_process *p, size_t *at, struct md_version *out, s
 		}
 		r = open_output(out, m->path, fd, err);
 		if (!r)
-			r = find_original(p, out, err);
+			r = find_original(p, mapped, out, err);
 		if (!r && m->start == md_version_segment(out)) {
 			++*at;
 			return 1;
@@ -266,21 +297,48 @@ static int find_next(struct md_process *p, size_t *at, struct md_version *out, s
 	return 0;
 }
 
-int md_versions_find(struct md_process *p, struct md_versions *out, struct mp_err *err)
+int md_versions_find(struct md_process *p, bool changes, struct md_versions *out,
+		     struct mp_err *err)
 {
 	struct md_version v;
 	size_t at = 0, room = 0;
 	int r;
 
 	*out = (struct md_versions){0};
-	while ((r = find_next(p, &at, &v, err)) == 1) {
-		if (mp_grow(out->list, room, out->nr + 1)) {
-			md_version_close(&v);
-			return mp_err_code(err, ENOMEM);
+	while ((r = find_next(p, &at, out, &v, err)) == 1) {
+		r = changes ? md_version_read_changes(&v, err) : 0;
+		if (!r && mp_grow(out->list, room, out->nr + 1))
+			r = mp_err_code(err, ENOMEM);
+		if (!r) {
+			out->list[out->nr++] = v;
+			continue;
 		}
-		out->list[out->nr++] = v;
+		md_version_close(&v);
+		if (mp_err_is_failure(r))
+			return r;
 	}
 	return r;
+}
+
+struct md_version *md_versions_of(const struct md_versions *versions, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return NULL;
+	for (size_t i = 0; i < versions->nr; i++)
+		if (versions->list[i].output_ino == st.st_ino &&
+		    versions->list[i].output_dev == st.st_dev)
+			return &versions->list[i];
+	return NULL;
+}
+
+void md_versions_take(struct md_versions *versions, struct md_version *version,
+		      struct md_version *out)
+{
+	*out = *version;
+	memmove(version, version + 1,
+		(size_t)(versions->list + --versions->nr - version) * sizeof(*version));
 }
 
 void md_versions_close(struct md_versions *versions)
@@ -289,6 +347,23 @@ void md_versions_close(struct md_versions *versions)
 		md_version_close(&versions->list[i]);
 	free(versions->list);
 	*versions = (struct md_versions){0};
+}
+
+int md_version_read_changes(struct md_version *v, struct mp_err *err)
+{
+	struct md_changes changes;
+	int r;
+
+	if (v->changes_known)
+		return 0;
+	r = md_changes_find(v->original, v->output, &changes, err);
+	if (r) {
+		md_changes_fini(&changes);
+		return r;
+	}
+	v->changes = changes;
+	v->changes_known = true;
+	return find_counters(v, err);
 }
 
 int md_version_read_copies(struct md_version *v, struct mp_err *err)
@@ -377,13 +452,19 @@ bool md_version_has_page(const struct md_version *v, uint64_t vaddr)
 	return page_at(&v->changes, vaddr) < v->changes.nr_pages;
 }
 
+/* The file is mapped, so the rest of its last page is there, as zeros. */
+const uint8_t *md_version_old_page(const struct md_version *v, size_t i)
+{
+	return v->original->data + v->changes.pages[i].off;
+}
+
 /* Return: whose bytes page @i has in the process. @now: these bytes. */
 static enum md_page look_at_page(const struct md_version *v, const struct md_versions *mapped,
 				 size_t i, const uint8_t *now)
 {
 	const struct md_changes *c = &v->changes;
 
-	if (!memcmp(now, c->old_bytes + c->pages[i].at, MD_LIVE_PAGE))
+	if (!memcmp(now, md_version_old_page(v, i), MD_LIVE_PAGE))
 		return MD_PAGE_OLD;
 	if (!memcmp(now, c->new_bytes + c->pages[i].at, MD_LIVE_PAGE))
 		return MD_PAGE_NEW;
@@ -391,7 +472,7 @@ static enum md_page look_at_page(const struct md_version *v, const struct md_ver
 		const struct md_changes *other = &mapped->list[k].changes;
 		size_t n;
 
-		if (!md_version_is_rival(v, &mapped->list[k]))
+		if (!md_version_is_rival(v, &mapped->list[k]) || !mapped->list[k].changes_known)
 			continue;
 		n = page_at(other, c->pages[i].vaddr);
 		if (n < other->nr_pages &&
@@ -401,13 +482,12 @@ static enum md_page look_at_page(const struct md_version *v, const struct md_ver
 	return MD_PAGE_OTHER;
 }
 
-int md_version_pages(const struct md_version *v, const struct md_versions *mapped,
-		     struct md_pages *out)
+int md_version_pages(struct md_version *v, const struct md_versions *mapped, uint8_t *each)
 {
 	uint8_t now[64 * MD_LIVE_PAGE];
 	const struct md_changes *c = &v->changes;
 
-	memset(out->nr, 0, sizeof(out->nr));
+	v->pages = (struct md_pages){0};
 	for (size_t i = 0, run; i < c->nr_pages; i += run) {
 		struct iovec here = {now, 0},
 			     there = {(void *)(v->bias + c->pages[i].vaddr), MD_LIVE_PAGE};
@@ -422,25 +502,14 @@ int md_version_pages(const struct md_version *v, const struct md_versions *mappe
 		for (size_t k = 0; k < run; k++) {
 			enum md_page page = look_at_page(v, mapped, i + k, now + k * MD_LIVE_PAGE);
 
-			if (page == MD_PAGE_OTHER && !out->nr[page])
-				out->other = i + k;
-			out->nr[page]++;
-			if (out->each)
-				out->each[i + k] = (uint8_t)page;
+			if (page == MD_PAGE_OTHER && !v->pages.nr[page])
+				v->pages.other = i + k;
+			v->pages.nr[page]++;
+			if (each)
+				each[i + k] = (uint8_t)page;
 		}
 	}
 	return 0;
-}
-
-static bool may_change(const struct md_version *v, const struct md_versions *mapped, uint64_t vaddr)
-{
-	if (md_version_has_page(v, vaddr))
-		return true;
-	for (size_t k = 0; k < mapped->nr; k++)
-		if (md_version_is_rival(v, &mapped->list[k]) &&
-		    md_version_has_page(&mapped->list[k], vaddr))
-			return true;
-	return false;
 }
 
 static int changed_by_others(const struct md_version *v, uint64_t vaddr, struct mp_err *err)
@@ -451,60 +520,137 @@ static int changed_by_others(const struct md_version *v, uint64_t vaddr, struct 
 			  v->original_path, v->bias + vaddr);
 }
 
-static int check_segment(const struct md_version *v, const struct md_versions *mapped,
+/* Does @v change the page at @vaddr? *@same: set if it has the version's bytes then. */
+static bool changes_page(const struct md_version *v, uint64_t vaddr, const uint8_t *now, bool *same)
+{
+	const struct md_changes *c = &v->changes;
+	size_t i = page_at(c, vaddr);
+
+	if (i == c->nr_pages)
+		return false;
+	*same |= !memcmp(now, c->new_bytes + c->pages[i].at, MD_LIVE_PAGE);
+	return true;
+}
+
+/*
+ * The smallest version in @mapped whose changes are not known: large ones take long to read, and count, so that they
+ * are not in use for long. NULL: there is none.
+ */
+static struct md_version *next_unknown(const struct md_version *v, const struct md_versions *mapped)
+{
+	struct md_version *best = NULL;
+
+	for (size_t k = 0; k < mapped->nr; k++) {
+		struct md_version *other = &mapped->list[k];
+
+		if (md_version_is_rival(v, other) && !other->changes_known &&
+		    (!best || other->changes.segment_size < best->changes.segment_size))
+			best = other;
+	}
+	return best;
+}
+
+/*
+ * The page at @vaddr, whose bytes @now are not those of the file: has a version changed it? Reads the changes of mapped
+ * versions until one explains it. @code: nobody else may change it. Return: 0; -EPERM, -errno.
+ */
+static int explain(struct md_version *v, const struct md_versions *mapped, uint64_t vaddr,
+		   const uint8_t *now, bool code, struct mp_err *err)
+{
+	bool same = false, changed = changes_page(v, vaddr, now, &same);
+	struct md_version *other;
+	int r;
+
+	for (size_t k = 0; !same && k < mapped->nr; k++)
+		if (md_version_is_rival(v, &mapped->list[k]) && mapped->list[k].changes_known)
+			changed |= changes_page(&mapped->list[k], vaddr, now, &same);
+	while (!same && (other = next_unknown(v, mapped))) {
+		r = md_version_read_changes(other, err);
+		if (r)
+			return r;
+		changed |= changes_page(other, vaddr, now, &same);
+	}
+	return same || (!changed && !code) ? 0 : changed_by_others(v, vaddr, err);
+}
+
+/* Reads the changes of all @mapped versions. */
+static int know_all(const struct md_version *v, const struct md_versions *mapped,
+		    struct mp_err *err)
+{
+	struct md_version *other;
+	int r = 0;
+
+	while (!r && (other = next_unknown(v, mapped)))
+		r = md_version_read_changes(other, err);
+	return r;
+}
+
+static int check_segment(struct md_version *v, const struct md_versions *mapped,
 			 const Elf64_Phdr *p, int mem, struct mp_err *err)
 {
-	uint64_t start = p->p_vaddr & -(uint64_t)MD_LIVE_PAGE;
-	uint8_t page[MD_LIVE_PAGE];
+	const bool code = p->p_flags & PF_X;
+	uint64_t start = p->p_vaddr & -(uint64_t)MD_LIVE_PAGE, end = p->p_vaddr + p->p_filesz;
+	uint8_t now[64 * MD_LIVE_PAGE];
+	int r = 0;
 
 	if ((p->p_vaddr - p->p_offset) % MD_LIVE_PAGE)
 		return mp_err_set(err, EPERM, "%s: is not mapped as a program", v->original_path);
-	for (uint64_t at = start; at < p->p_vaddr + p->p_filesz; at += MD_LIVE_PAGE) {
+	for (uint64_t at = start, size; !r && at < end; at += size) {
 		uint64_t off = p->p_offset - (p->p_vaddr - start) + (at - start);
-		size_t size = v->original->size - off < MD_LIVE_PAGE ? v->original->size - off
-								     : MD_LIVE_PAGE;
+		uint64_t left = (end - at + MD_LIVE_PAGE - 1) & -(uint64_t)MD_LIVE_PAGE;
 
-		if (may_change(v, mapped, at))
-			continue;
-		if (pread(mem, page, size, (off_t)(v->bias + at)) != (ssize_t)size)
-			return mp_err_set(err, EIO, "%s: its code cannot be read in the process",
-					  v->original_path);
-		if (memcmp(page, v->original->data + off, size))
-			return changed_by_others(v, at, err);
+		size = left < sizeof(now) ? left : sizeof(now);
+		if (pread(mem, now, size, (off_t)(v->bias + at)) != (ssize_t)size)
+			return code ? mp_err_set(err, EIO,
+						 "%s: its code cannot be read in the process",
+						 v->original_path)
+				    : know_all(v, mapped, err);
+		for (uint64_t k = 0; !r && k < size; k += MD_LIVE_PAGE) {
+			uint64_t in_file = v->original->size - (off + k);
+
+			if (memcmp(now + k, v->original->data + off + k,
+				   in_file < MD_LIVE_PAGE ? in_file : MD_LIVE_PAGE))
+				r = explain(v, mapped, at + k, now + k, code, err);
+		}
 	}
-	return 0;
+	return r;
 }
 
 /* @whole: no page has the version's bytes. */
-static int check_pages(const struct md_version *v, const struct md_versions *mapped, bool whole,
+static int check_pages(struct md_version *v, const struct md_versions *mapped, bool whole,
 		       struct mp_err *err)
 {
-	struct md_pages pages = {0};
-	int r = md_version_pages(v, mapped, &pages);
+	int r = md_version_pages(v, mapped, NULL);
 
 	if (r)
 		return mp_err_set(err, -r, "%s: its code cannot be read in the process",
 				  v->original_path);
-	if (whole && pages.nr[MD_PAGE_NEW])
+	if (whole && v->pages.nr[MD_PAGE_NEW])
 		return mp_err_set(err, EIO, "%s: its old code is not back in the process",
 				  v->original_path);
-	return pages.nr[MD_PAGE_OTHER]
-		       ? changed_by_others(v, v->changes.pages[pages.other].vaddr, err)
+	return v->pages.nr[MD_PAGE_OTHER]
+		       ? changed_by_others(v, v->changes.pages[v->pages.other].vaddr, err)
 		       : 0;
 }
 
-int md_version_check_text(const struct md_version *v, const struct md_versions *mapped, int mem,
+int md_version_check_text(struct md_version *v, const struct md_versions *mapped, int mem,
 			  bool whole, struct mp_err *err)
 {
-	int r = check_pages(v, mapped, whole, err);
+	/* What is not code has changed only if a version changes it, which some tell only by being read. */
+	const bool all = next_unknown(v, mapped);
+	int r = 0;
 
+	for (uint32_t i = 0; !r && i < v->original->nr_phdrs; i++) {
+		const Elf64_Phdr *p = &v->original->phdrs[i];
+
+		if (p->p_type == PT_LOAD && ((p->p_flags & PF_X) || (all && !(p->p_flags & PF_W))))
+			r = check_segment(v, mapped, p, mem, err);
+	}
+	if (!r)
+		r = check_pages(v, mapped, whole, err);
 	for (size_t k = 0; !r && k < mapped->nr; k++)
-		if (md_version_is_rival(v, &mapped->list[k]))
+		if (md_version_is_rival(v, &mapped->list[k]) && mapped->list[k].changes_known)
 			r = check_pages(&mapped->list[k], mapped, false, err);
-	for (uint32_t i = 0; !r && i < v->original->nr_phdrs; i++)
-		if (v->original->phdrs[i].p_type == PT_LOAD &&
-		    (v->original->phdrs[i].p_flags & PF_X))
-			r = check_segment(v, mapped, &v->original->phdrs[i], mem, err);
 	return r;
 }
 

@@ -20,30 +20,6 @@ enum md_version_kind {
 	MD_VERSION_METER, /* counts a few places */
 };
 
-struct md_version {
-	pid_t pid;
-	enum md_version_kind kind;
-	struct mp_elf *original, *output;
-	int output_fd;
-	uint64_t output_dev, output_ino;
-	char *path;	     /* of the output */
-	char *original_path; /* as the process mapped it */
-	uint64_t bias;	     /* run-time address minus link-time address */
-	uint64_t low, high;  /* run-time bounds of the original */
-	struct md_changes changes;
-	struct md_copies copies; /* md_version_read_copies() */
-	bool copies_known;
-	/* Link-time address and bytes of the counters, which lie below the copies; both are whole pages. Size 0: none. */
-	uint64_t counters_vaddr, counters_size;
-	uint64_t table_hash; /* of the table of counters */
-};
-
-/* Versions whose copies are mapped in one process. */
-struct md_versions {
-	struct md_version *list; /* by ascending address */
-	size_t nr;
-};
-
 /* Whose bytes a page has in the process. The version changes this page. */
 enum md_page {
 	MD_PAGE_OLD,	 /* the original's bytes */
@@ -55,17 +31,44 @@ enum md_page {
 
 struct md_pages {
 	size_t nr[MD_NR_PAGES];
-	size_t other;  /* index of the first MD_PAGE_OTHER */
-	uint8_t *each; /* enum md_page of each page that changes; NULL: not wanted */
+	size_t other; /* index of the first MD_PAGE_OTHER */
+};
+
+struct md_version {
+	pid_t pid;
+	enum md_version_kind kind;
+	struct mp_elf *original, *output; /* versions of one process share the original */
+	uint64_t original_dev, original_ino;
+	int output_fd;
+	uint64_t output_dev, output_ino;
+	char *path;	     /* of the output */
+	char *original_path; /* as the process mapped it */
+	uint64_t bias;	     /* run-time address minus link-time address */
+	uint64_t low, high;  /* run-time bounds of the original */
+	struct md_changes
+		changes; /* the segment; the rest, and the counters: md_version_read_changes() */
+	bool changes_known;
+	struct md_copies copies; /* md_version_read_copies() */
+	bool copies_known;
+	/* Link-time address and bytes of the counters, which lie below the copies; both are whole pages. Size 0: none. */
+	uint64_t counters_vaddr, counters_size;
+	uint64_t table_hash;   /* of the table of counters */
+	struct md_pages pages; /* as md_version_pages() found them last */
+};
+
+/* Versions whose copies are mapped in one process. */
+struct md_versions {
+	struct md_version *list; /* by ascending address */
+	size_t nr;
 };
 
 /*
- * md_version_open - @path: the output. Finds its original among the files that @process runs. Return: 0; -EPERM: none
- * of them is it, or the output does not suit, with the reason; -errno with a message. Ownership: md_version_close(), also
- * after an error.
+ * md_version_open - @path: the output, which is none of the @mapped ones. Finds its original among the files that @process
+ * runs. Return: 0; -EPERM: none of them is it, or the output does not suit, with the reason; -errno with a message. Ownership:
+ * md_version_close(), also after an error.
  */
-int md_version_open(struct md_process *process, const char *path, struct md_version *out,
-		    struct mp_err *err);
+int md_version_open(struct md_process *process, const char *path, const struct md_versions *mapped,
+		    struct md_version *out, struct mp_err *err);
 void md_version_close(struct md_version *version);
 /* As proofs name it: live, live+edges, live+meter. */
 const char *md_version_kind_name(enum md_version_kind kind);
@@ -76,13 +79,22 @@ const char *md_version_kind_name(enum md_version_kind kind);
 int md_version_kind_read(const char *path, enum md_version_kind *kind);
 
 /*
- * md_versions_find - all versions whose copies are mapped in @process. Return: 0, -errno with a message. Ownership:
+ * md_versions_find - all versions whose copies are mapped in @process. @changes: reads what each one changes, which takes
+ * long for a large one; else only where its copies are is known. Return: 0, -errno with a message. Ownership:
  * md_versions_close(), also after an error.
  */
-int md_versions_find(struct md_process *process, struct md_versions *out, struct mp_err *err);
+int md_versions_find(struct md_process *process, bool changes, struct md_versions *out,
+		     struct mp_err *err);
+/* The version whose output is the file at @path; NULL: there is none. */
+struct md_version *md_versions_of(const struct md_versions *versions, const char *path);
+/* Moves @version, one of @versions, to *@out. Ownership: md_version_close(). */
+void md_versions_take(struct md_versions *versions, struct md_version *version,
+		      struct md_version *out);
 void md_versions_close(struct md_versions *versions);
 
-/* md_version_read_copies - Return: 0; as md_copies_read(). */
+/* md_version_read_changes - of a version that md_versions_find() found without. Return: 0; -EPERM, -errno with a message. */
+int md_version_read_changes(struct md_version *version, struct mp_err *err);
+/* md_version_read_copies - its changes are known. Return: 0; as md_copies_read(). */
 int md_version_read_copies(struct md_version *version, struct mp_err *err);
 
 /* Is it another version of the same original at the same place in the same process? */
@@ -99,20 +111,23 @@ uint64_t md_version_counters(const struct md_version *version);
 const struct md_mapping *md_version_counters_mapping(const struct md_version *version,
 						     const struct md_process *process);
 /*
- * md_version_pages - compares each page that changes. @mapped: all versions that are mapped, with this one or without.
- * @out: @each was set. Return: 0, -EIO.
+ * md_version_pages - compares each page that changes. @mapped: all versions that are mapped, with this one or without; those
+ * whose changes are not known are no use here.
+ * @each: gets the enum md_page of each page; NULL: not wanted. Return: 0, -EIO.
  */
-int md_version_pages(const struct md_version *version, const struct md_versions *mapped,
-		     struct md_pages *out);
+int md_version_pages(struct md_version *version, const struct md_versions *mapped, uint8_t *each);
+/* The original's bytes of the page @i that changes. */
+const uint8_t *md_version_old_page(const struct md_version *version, size_t i);
 /* Does the version change the page at the link-time address @vaddr? */
 bool md_version_has_page(const struct md_version *version, uint64_t vaddr);
 /*
  * md_version_check_text - does the original's code have the bytes of its file? Pages that @version or a @mapped version
- * changes may have those of such a version; with @whole, not those of @version. Return: 0; -EPERM, -EIO, each with a
- * message.
+ * changes may have those of such a version; with @whole, not those of @version. Reads the changes of @mapped versions only
+ * until each page is explained: then no page has the bytes of one whose changes are not known. The others know their pages
+ * afterwards. Return: 0; -EPERM, -EIO, each with a message.
  */
-int md_version_check_text(const struct md_version *version, const struct md_versions *mapped,
-			  int mem, bool whole, struct mp_err *err);
+int md_version_check_text(struct md_version *version, const struct md_versions *mapped, int mem,
+			  bool whole, struct mp_err *err);
 /*
  * md_version_check_proof - is the output one of ours, proved against this original, and safe from others? Return: 0;
  * -EPERM with the reason; -errno with a message.

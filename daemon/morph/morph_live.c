@@ -220,9 +220,10 @@ static int process_failed(struct live *l, pid_t pid, int r, const struct mp_err 
 	return failed(r, err);
 }
 
-static struct md_live_request request_for(const struct live *l, pid_t pid)
+static struct md_live_request request_for(const struct live *l, pid_t pid, int mem)
 {
 	return (struct md_live_request){.pid = pid,
+					.mem = mem,
 					.output = l->output,
 					.counts = l->counts,
 					.dry_run = l->dry_run,
@@ -232,12 +233,17 @@ static struct md_live_request request_for(const struct live *l, pid_t pid)
 
 static int adopt(struct live *l, pid_t pid)
 {
-	const struct md_live_request request = request_for(l, pid);
 	struct md_version version = {.output_fd = -1};
+	struct md_live_request request;
 	struct md_live_result result;
 	struct mp_err err = {0};
-	int r = md_live_adopt(&request, &version, &result, &err);
+	int mem = md_live_lock(pid, &err), r = mem;
 
+	if (mem >= 0) {
+		request = request_for(l, pid, mem);
+		r = md_live_adopt(&request, &version, &result, &err);
+		close(mem);
+	}
 	if (r)
 		r = process_failed(l, pid, r, &err);
 	else
@@ -247,10 +253,10 @@ static int adopt(struct live *l, pid_t pid)
 }
 
 /* Undoes, or only shows, one of the versions that are in the process. */
-static int one_version(struct live *l, struct md_process *process,
+static int one_version(struct live *l, struct md_process *process, int mem,
 		       const struct md_versions *versions, struct md_version *version)
 {
-	const struct md_live_request request = request_for(l, process->pid);
+	const struct md_live_request request = request_for(l, process->pid, mem);
 	struct md_live_result result = {0};
 	struct mp_err err = {0};
 	int r;
@@ -258,10 +264,12 @@ static int one_version(struct live *l, struct md_process *process,
 	if (l->action == UNDO) {
 		r = md_live_undo(&request, version, versions, process, &result, &err);
 	} else {
-		r = md_live_look(version, versions, process, &result);
+		r = md_version_pages(version, versions, NULL);
 		if (r)
 			mp_err_set(&err, -r, "process %d: its code cannot be read",
 				   (int)process->pid);
+		else
+			md_live_look(version, process, &result);
 	}
 	if (r)
 		return process_failed(l, process->pid, r, &err);
@@ -274,16 +282,19 @@ static int each_version(struct live *l, pid_t pid)
 	struct md_versions versions = {0};
 	struct md_process process = {0};
 	struct mp_err err = {0};
-	int r = md_process_open(pid, &process, &err), status = 0;
+	int mem = l->action == UNDO ? md_live_lock(pid, &err) : -1, status = 0;
+	int r = l->action == UNDO && mem < 0 ? mem : md_process_open(pid, &process, &err);
 
 	if (!r)
-		r = md_versions_find(&process, &versions, &err);
+		r = md_versions_find(&process, true, &versions, &err);
 	for (size_t i = 0; !r && !status && i < versions.nr; i++)
-		status = one_version(l, &process, &versions, &versions.list[i]);
+		status = one_version(l, &process, mem, &versions, &versions.list[i]);
 	if (r && !(r == -ESRCH && l->action == STATUS && !l->target))
 		status = process_failed(l, pid, r, &err);
 	md_versions_close(&versions);
 	md_process_close(&process);
+	if (mem >= 0)
+		close(mem);
 	return status;
 }
 
@@ -375,15 +386,19 @@ static int run_child(struct live *l, const struct md_target *target)
 
 static int each_process(struct live *l)
 {
+	const bool changes = l->targets.searched && l->action != STATUS && !l->dry_run;
 	int status = 0;
 
 	for (size_t i = 0; i < l->targets.nr; i++) {
 		const struct md_target *target = &l->targets.list[i];
-		int r = l->targets.searched && l->action != STATUS && !l->dry_run
-				? run_child(l, target)
-			: l->action == ADOPT ? adopt(l, target->pid)
-					     : each_version(l, target->pid);
+		int r = changes && l->targets.nr > 1 ? run_child(l, target)
+			: l->action == ADOPT	     ? adopt(l, target->pid)
+						     : each_version(l, target->pid);
 
+		if (r && changes && l->targets.nr == 1 && md_target_has_ended(target)) {
+			r = 0;
+			json_array_clear(l->rows);
+		}
 		status = status ? status : r;
 	}
 	return status;

@@ -38,7 +38,7 @@ static int has_version(pid_t pid, const char *path, const char *dir, struct mp_e
 	int r = md_process_open(pid, &process, err);
 
 	if (!r)
-		r = md_versions_find(&process, &versions, err);
+		r = md_versions_find(&process, true, &versions, err);
 	for (size_t i = 0; !r && i < versions.nr; i++)
 		has |= (!path || is_path(versions.list[i].original_path, path)) &&
 		       (!dir || is_below(versions.list[i].path, dir));

@@ -257,6 +257,21 @@ void md_live_keep(struct md_worker *w, const struct mp_job *jobs, size_t nr)
 	}
 }
 
+void md_live_drop(struct md_worker *w, const char *path)
+{
+	struct md_live **at = find(w, path), *live = *at;
+
+	if (!live || live->busy)
+		return;
+	*at = live->next;
+	free_live(live);
+}
+
+bool md_live_has(const struct md_worker *w, const char *path)
+{
+	return *find(w, path);
+}
+
 bool md_live_any(const struct md_worker *w)
 {
 	return w->live;

@@ -103,6 +103,10 @@ int md_live_done(struct md_worker *worker, const struct md_live *live, enum md_v
 		 struct md_done *out);
 /* Forgets jobs that are not among @jobs in the state and the round that they had. */
 void md_live_keep(struct md_worker *worker, const struct mp_job *jobs, size_t nr);
+/* Forgets the job of this path, if none of its steps waits for a child. */
+void md_live_drop(struct md_worker *worker, const char *path);
+/* Is the job of this path live? */
+bool md_live_has(const struct md_worker *worker, const char *path);
 /* Is a job live? Then the worker stays and looks each second. */
 bool md_live_any(const struct md_worker *worker);
 /* Forgets everything; files stay as they are. */

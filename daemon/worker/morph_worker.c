@@ -166,11 +166,33 @@ static int put_in_order(struct md_worker *w, const struct options *o, struct mp_
 	return ret;
 }
 
-static int work(struct md_worker *w, const struct options *o, struct mp_err *err)
+static bool is_in_turns(const struct mp_job *job)
+{
+	return job->state == MP_JOB_COUNTING || job->state == MP_JOB_TRYING;
+}
+
+/*
+ * A step has failed. A version may be in place that takes turns: the original gets back there, and the job rests until the
+ * next look at all jobs. The others go on.
+ */
+static void step_failed(struct md_worker *w, struct mp_job *job, const struct mp_err *err)
+{
+	struct mp_err why = {""};
+
+	say(job->path, err->msg);
+	if (!is_in_turns(job))
+		return;
+	if (md_round_leave(w, job, &why))
+		say(job->path, why.msg);
+	md_live_drop(w, job->path);
+}
+
+/* *@failed: set to the error of a job, if one fails. Return: 0; -errno: an error of all. */
+static int work(struct md_worker *w, const struct options *o, int *failed, struct mp_err *err)
 {
 	struct mp_job *jobs;
 	size_t nr;
-	int failed = 0, ret = mp_store_list_jobs(w->store, &jobs, &nr, err);
+	int ret = mp_store_list_jobs(w->store, &jobs, &nr, err);
 
 	if (ret)
 		return ret;
@@ -188,27 +210,27 @@ static int work(struct md_worker *w, const struct options *o, struct mp_err *err
 			if (md_child_is_stopped())
 				break;
 		if (ret && ret != -EINTR) {
-			say(jobs[i].path, err->msg);
-			failed = ret;
+			step_failed(w, &jobs[i], err);
+			*failed = ret;
 		}
 	}
 	mp_store_free_jobs(jobs, nr);
 	if (w->why[0])
 		say(NULL, w->why);
-	return failed;
+	return 0;
 }
 
 /* ---- versions in turns ----------------------------------------------------------------------- */
 
 /*
  * Looks at the jobs whose versions are in place in turns. @beside: while a child works for another job; what takes
- * long then waits.
+ * long then waits. Return: as work().
  */
-static int look_at_live(struct md_worker *w, bool beside, struct mp_err *err)
+static int look_at_live(struct md_worker *w, bool beside, int *failed, struct mp_err *err)
 {
 	struct mp_job *jobs;
 	size_t nr;
-	int failed = 0, ret;
+	int ret;
 
 	if (!md_live_any(w) || w->beside)
 		return 0;
@@ -217,27 +239,28 @@ static int look_at_live(struct md_worker *w, bool beside, struct mp_err *err)
 		return ret;
 	w->beside = beside;
 	for (size_t i = 0; i < nr; i++) {
-		if (jobs[i].state != MP_JOB_COUNTING && jobs[i].state != MP_JOB_TRYING)
+		if (!is_in_turns(&jobs[i]) || !md_live_has(w, jobs[i].path))
 			continue;
 		ret = md_round_step(w, &jobs[i], err);
 		if (ret > 0)
 			say_step(&jobs[i]);
 		else if (ret && ret != -EINTR) {
-			say(jobs[i].path, err->msg);
-			failed = ret;
+			step_failed(w, &jobs[i], err);
+			*failed = ret;
 		}
 	}
 	w->beside = false;
 	md_live_keep(w, jobs, nr);
 	mp_store_free_jobs(jobs, nr);
-	return failed;
+	return 0;
 }
 
 static void look_beside(void *arg)
 {
 	struct mp_err err = {""};
+	int failed;
 
-	look_at_live(arg, true, &err);
+	look_at_live(arg, true, &failed, &err);
 }
 
 /* The originals go back: nobody would take the versions away again. */
@@ -250,7 +273,7 @@ static int put_originals_back(struct md_worker *w, struct mp_err *err)
 	if (ret)
 		return ret < 0 ? ret : 0;
 	for (size_t i = 0; i < nr; i++)
-		if (jobs[i].state == MP_JOB_COUNTING || jobs[i].state == MP_JOB_TRYING) {
+		if (is_in_turns(&jobs[i])) {
 			ret = md_round_leave(w, &jobs[i], err);
 			failed = ret ? ret : failed;
 		}
@@ -274,7 +297,7 @@ static void pause_between_looks(struct md_worker *w)
 }
 
 /* As long as versions are in place in turns, the worker stays. */
-static int stay(struct md_worker *w, const struct options *o, struct mp_err *err)
+static int stay(struct md_worker *w, const struct options *o, int *failed, struct mp_err *err)
 {
 	double looked_s = mp_now_s();
 	int ret = 0;
@@ -282,7 +305,7 @@ static int stay(struct md_worker *w, const struct options *o, struct mp_err *err
 	md_child_each_second(look_beside, w);
 	while (!ret && md_live_any(w) && !md_child_is_stopped()) {
 		pause_between_looks(w);
-		ret = look_at_live(w, false, err);
+		ret = look_at_live(w, false, failed, err);
 		/* A job whose turns are over goes on at once. */
 		if (ret || (md_live_any(w) && mp_now_s() - looked_s < LOOK_S * w->pace))
 			continue;
@@ -290,7 +313,7 @@ static int stay(struct md_worker *w, const struct options *o, struct mp_err *err
 		w->why[0] = 0;
 		ret = md_queue_fill(w->store, w->policy, time(NULL), err);
 		if (!ret)
-			ret = work(w, o, err);
+			ret = work(w, o, failed, err);
 	}
 	md_child_each_second(NULL, NULL);
 	if (put_originals_back(w, err) && !ret)
@@ -405,10 +428,10 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 		ret = ask_for(&w, o, err);
 	/* Also after one job's error: versions of others may be in place. */
 	if (!ret) {
-		int failed = work(&w, o, err);
+		int failed = 0, all = work(&w, o, &failed, err);
 
-		ret = stay(&w, o, err);
-		ret = ret ? ret : failed;
+		ret = stay(&w, o, &failed, err);
+		ret = all ? all : ret ? ret : failed;
 	}
 	mp_store_close(w.store);
 	close(lock);

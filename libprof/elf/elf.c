@@ -397,7 +397,7 @@ static int read_all(struct mp_elf *elf, unsigned int need, struct mp_err *err)
 	if (!ret)
 		ret = read_sections(elf, !(need & MP_ELF_DEBUG), err);
 	if (!ret)
-		ret = mp_elf_read_id(elf, err);
+		ret = mp_elf_read_id(elf, !(need & MP_ELF_UNHASHED), err);
 	if (!ret)
 		mp_elf_find_start(elf);
 	if (!ret && (need & MP_ELF_SYMBOLS))
@@ -528,6 +528,12 @@ int mp_elf_open(const char *path, unsigned int need, struct mp_elf **out, struct
 	return ret;
 }
 
+struct mp_elf *mp_elf_share(struct mp_elf *elf)
+{
+	elf->private_data->nr_others++;
+	return elf;
+}
+
 void mp_elf_close(struct mp_elf *elf)
 {
 	struct mp_elf_private *priv;
@@ -535,6 +541,10 @@ void mp_elf_close(struct mp_elf *elf)
 	if (!elf)
 		return;
 	priv = elf->private_data;
+	if (priv && priv->nr_others) {
+		priv->nr_others--;
+		return;
+	}
 	if (priv) {
 		if (priv->map)
 			munmap(priv->map, priv->map_size);

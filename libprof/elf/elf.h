@@ -110,6 +110,8 @@ enum mp_elf_need {
 	 * build-id alone.
 	 */
 	MP_ELF_DEBUG = 1 << 3,
+	/* The code is not read, so that the id is the build-id alone. */
+	MP_ELF_UNHASHED = 1 << 4,
 };
 
 /*
@@ -159,6 +161,8 @@ void mp_elf_drop_bytes(const struct mp_elf *elf, const uint8_t *bytes, size_t si
  * memory of the process as long as they are mapped, although the page cache has them anyway.
  */
 #define MP_ELF_READ_AT_ONCE (4u << 20)
+/* Another owner of @elf: only the last mp_elf_close() frees it. Return: @elf. */
+struct mp_elf *mp_elf_share(struct mp_elf *elf);
 void mp_elf_close(struct mp_elf *elf);
 
 const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name);

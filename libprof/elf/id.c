@@ -165,9 +165,9 @@ out:
 	return ret;
 }
 
-int mp_elf_read_id(struct mp_elf *elf, struct mp_err *err)
+int mp_elf_read_id(struct mp_elf *elf, bool hash, struct mp_err *err)
 {
 	int ret = read_build_id(elf, err);
 
-	return ret ? ret : read_text_hash(elf, err);
+	return ret || !hash ? ret : read_text_hash(elf, err);
 }

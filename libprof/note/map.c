@@ -112,32 +112,54 @@ int mp_map_encode(const struct mp_map *map, uint8_t **out, size_t *size, struct 
 	return 0;
 }
 
-/* Return: 0, -EBADMSG, -ENOMEM. */
-static int get_pieces(struct mp_varint_reader *r, struct mp_map *map, bool compact)
+/* Return: 0, -EBADMSG, or what @take returned. */
+static int get_pieces(struct mp_varint_reader *r, uint32_t nr, mp_map_take *take, void *arg)
 {
 	struct mp_map_cursor at = {0};
+	int ret = 0;
 
-	if (compact && map->nr_pieces > MP_MAP_FLAT_MAX)
-		map->packed = mp_map_packed_new();
-	else
-		map->pieces = calloc(map->nr_pieces ? map->nr_pieces : 1, sizeof(*map->pieces));
-	if (!map->packed && !map->pieces)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < map->nr_pieces; i++) {
+	for (uint32_t i = 0; !ret && i < nr; i++) {
 		uint64_t end = at.new_end;
 		struct mp_map_piece piece;
 
 		mp_map_get_piece(r, &at, &piece);
 		if (r->failed || !mp_map_follows(&piece, end))
 			return -EBADMSG;
-		if (map->pieces)
-			map->pieces[i] = piece;
-		else if (mp_map_packed_add(map->packed, &piece))
-			return -ENOMEM;
+		ret = take(arg, &piece);
 	}
-	if (map->packed)
-		mp_map_packed_trim(map->packed);
+	return ret;
+}
+
+static int add_flat(void *arg, const struct mp_map_piece *piece)
+{
+	struct mp_map_piece **to = arg;
+
+	*(*to)++ = *piece;
 	return 0;
+}
+
+static int add_packed(void *arg, const struct mp_map_piece *piece)
+{
+	return mp_map_packed_add(arg, piece);
+}
+
+/* Return: 0, -EBADMSG, -ENOMEM. */
+static int store_pieces(struct mp_varint_reader *r, struct mp_map *map, bool compact)
+{
+	struct mp_map_piece *to;
+	int ret;
+
+	if (compact && map->nr_pieces > MP_MAP_FLAT_MAX) {
+		map->packed = mp_map_packed_new();
+		if (!map->packed)
+			return -ENOMEM;
+		ret = get_pieces(r, map->nr_pieces, add_packed, map->packed);
+		if (!ret)
+			mp_map_packed_trim(map->packed);
+		return ret;
+	}
+	to = map->pieces = calloc(map->nr_pieces ? map->nr_pieces : 1, sizeof(*map->pieces));
+	return to ? get_pieces(r, map->nr_pieces, add_flat, &to) : -ENOMEM;
 }
 
 static bool get_original(struct mp_varint_reader *r, struct mp_id *id)
@@ -158,48 +180,56 @@ static bool get_original(struct mp_varint_reader *r, struct mp_id *id)
 	return true;
 }
 
+static int damaged(const struct mp_elf *elf, struct mp_err *err)
+{
+	return mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
+}
+
+/* Reads up to the pieces: *@nr of them follow. */
+static int open_pieces(const struct mp_elf *elf, const uint8_t *desc, size_t size,
+		       struct mp_varint_reader *r, struct mp_id *original, uint32_t *nr,
+		       struct mp_err *err)
+{
+	int ret = mp_frame_open("map note", elf->path, desc, size, MAP_VERSION, r, err);
+	uint64_t count;
+
+	if (ret)
+		return ret;
+	if (!get_original(r, original))
+		return damaged(elf, err);
+	count = mp_varint_get(r);
+	if (!r->failed && count > MP_MAP_PIECES_MAX)
+		return mp_err_set(err, EBADMSG,
+				  "%s: map note of %" PRIu64 " pieces, the limit is %u", elf->path,
+				  count, MP_MAP_PIECES_MAX);
+	/* A piece takes at least two bytes. */
+	if (r->failed || count > (size_t)(r->end - r->p) / 2)
+		return damaged(elf, err);
+	*nr = (uint32_t)count;
+	return 0;
+}
+
 static int decode(const struct mp_elf *elf, const uint8_t *desc, size_t size, bool compact,
 		  struct mp_map **out, struct mp_err *err)
 {
+	struct mp_map *map = calloc(1, sizeof(*map));
 	struct mp_varint_reader r;
-	struct mp_map *map = NULL;
-	uint64_t nr;
 	int ret;
 
-	ret = mp_frame_open("map note", elf->path, desc, size, MAP_VERSION, &r, err);
-	if (ret)
-		return ret;
-	map = calloc(1, sizeof(*map));
 	if (!map)
-		goto err_memory;
-	if (!get_original(&r, &map->original))
-		goto err_damaged;
-	nr = mp_varint_get(&r);
-	if (!r.failed && nr > MP_MAP_PIECES_MAX) {
-		ret = mp_err_set(err, EBADMSG,
-				 "%s: map note of %" PRIu64 " pieces, the limit is %u", elf->path,
-				 nr, MP_MAP_PIECES_MAX);
-		mp_map_free(map);
-		return ret;
+		return mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
+	ret = open_pieces(elf, desc, size, &r, &map->original, &map->nr_pieces, err);
+	if (!ret) {
+		ret = store_pieces(&r, map, compact);
+		if (ret == -ENOMEM)
+			mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
+		else if (ret || r.failed || r.p != r.end)
+			ret = damaged(elf, err);
 	}
-	/* A piece takes at least two bytes. */
-	if (r.failed || nr > (size_t)(r.end - r.p) / 2)
-		goto err_damaged;
-	map->nr_pieces = (uint32_t)nr;
-	ret = get_pieces(&r, map, compact);
-	if (ret == -ENOMEM)
-		goto err_memory;
-	if (ret || r.failed || r.p != r.end)
-		goto err_damaged;
-	*out = map;
-	return 0;
-err_damaged:
-	ret = mp_err_set(err, EBADMSG, "%s: damaged map note", elf->path);
-	mp_map_free(map);
-	return ret;
-err_memory:
-	ret = mp_err_set(err, ENOMEM, "%s: out of memory", elf->path);
-	mp_map_free(map);
+	if (ret)
+		mp_map_free(map);
+	else
+		*out = map;
 	return ret;
 }
 
@@ -269,6 +299,23 @@ int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *er
 int mp_map_read_compact(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err)
 {
 	return read_map(elf, true, out, err);
+}
+
+int mp_map_each(const struct mp_elf *elf, mp_map_take *take, void *arg, struct mp_err *err)
+{
+	struct mp_varint_reader r;
+	struct mp_id original;
+	const uint8_t *desc;
+	size_t size;
+	uint32_t nr = 0;
+	int ret = find_map(elf, &desc, &size, err);
+
+	if (!ret)
+		ret = open_pieces(elf, desc, size, &r, &original, &nr, err);
+	if (ret)
+		return ret;
+	ret = get_pieces(&r, nr, take, arg);
+	return ret == -EBADMSG || (!ret && r.p != r.end) ? damaged(elf, err) : ret;
 }
 
 int mp_map_read_original(const struct mp_elf *elf, struct mp_id *original, struct mp_err *err)

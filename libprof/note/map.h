@@ -74,6 +74,12 @@ int mp_map_read(const struct mp_elf *elf, struct mp_map **out, struct mp_err *er
 int mp_map_read_original(const struct mp_elf *elf, struct mp_id *original, struct mp_err *err);
 /* Like mp_map_read(), but a large map is packed: its pieces take a fifth of the memory. */
 int mp_map_read_compact(const struct mp_elf *elf, struct mp_map **out, struct mp_err *err);
+/*
+ * mp_map_each - calls @take for each piece, in order, and stores none. Return: 0; what @take returned, if not 0, which ends
+ * it; as mp_map_read().
+ */
+typedef int mp_map_take(void *arg, const struct mp_map_piece *piece);
+int mp_map_each(const struct mp_elf *elf, mp_map_take *take, void *arg, struct mp_err *err);
 void mp_map_free(struct mp_map *map);
 /* Piece @i of a map in either form. */
 struct mp_map_piece mp_map_piece(const struct mp_map *map, uint32_t i);

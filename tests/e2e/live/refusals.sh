@@ -11,6 +11,7 @@ cat >odd.c <<'C'
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,8 @@ cat >odd.c <<'C'
 
 static char stack[65536] __attribute__((aligned(16)));
 static int owner;
+
+static void *wait_always(void *arg) { for (;;) pause(); return arg; }
 
 static int share(void *arg) { (void)arg; while (!kill(owner, 0)) usleep(50000); return 0; }
 
@@ -68,6 +71,9 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(how, "sibling") && clone(share, stack + sizeof(stack), CLONE_VM | CLONE_PARENT | SIGCHLD, NULL) < 0)
 		return 77;
+	pthread_t thread;
+	if (!strcmp(how, "alone") && !pthread_create(&thread, NULL, wait_always, NULL))
+		pthread_exit(NULL);
 	if (!strcmp(how, "vfork") && !vfork()) {
 		sleep(1000);
 		_exit(0);
@@ -76,9 +82,9 @@ int main(int argc, char **argv)
 		pause();
 }
 C
-gcc -O1 -o odd odd.c || exit 1
+gcc -O1 -pthread -o odd odd.c || exit 1
 # A program whose load address is always the same, so that one version serves for all.
-gcc -O1 -no-pie -o fixed odd.c || exit 1
+gcc -O1 -pthread -no-pie -o fixed odd.c || exit 1
 input=/dev/null
 start ./fixed
 version fixed.live fixed
@@ -144,6 +150,17 @@ pkill -9 -P "$pid"
 odd sibling
 sleep 0.2
 refused "a process that is no child" "another process shares its memory"
+odd alone
+awaits "grep -q 'State:.Z' /proc/$pid/status"
+nr=$((nr + 1))
+for target in "$pid" "$PWD/fixed"; do
+	for action in "adopt $target fixed.live" "undo $target"; do
+		# shellcheck disable=SC2086
+		command_ends 4 "without its first thread: $action" "$BUILD/morph" live $action
+		says err.txt "process $pid: its first thread has ended" "$action"
+	done
+done
+kill -0 "$pid" || fail "a process without its first thread was ended"
 odd
 kill -STOP "$pid"
 awaits "grep -q 'State:.T' /proc/$pid/status"
@@ -173,7 +190,7 @@ refused "changed copies" "not written by\|was not proved" patched.live
 refused "a version for files" "no version for running processes" plain.out
 cp "$(type -P ls)" other
 refused "no version" "is no version that Morph wrote" other
-gcc -O2 -no-pie -o other odd.c
+gcc -O2 -pthread -no-pie -o other odd.c
 "$BUILD/morph-optimize" --all --live-at=0x10000000 -o other.live other >/dev/null 2>&1
 refused "a version of another file" "does not run the original" other.live
 nr=$((nr + 1))

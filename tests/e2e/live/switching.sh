@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-live.sh"
 live_scratch switching
-need readelf
+need readelf flock
 rounds=${ROUNDS:-100} threads=${THREADS:-8}
 user=$(id -u)
 
@@ -39,7 +39,17 @@ for v in original.live new.live edges.live; do
 	counts_dir $v.dir
 done
 
-adopt edges.live || fail "edges.live: $(cat err.txt)"
+# Another command changes the process: this one waits for it, and status does not.
+flock "/proc/$pid/mem" sh -c 'touch held; while [ -e held ]; do sleep 0.05; done' &
+awaits '[ -e held ]'
+"$BUILD/morph" live --json adopt --counts=edges.live.dir "$pid" edges.live >waited.txt 2>&1 &
+waits=$!
+sleep 0.5
+live status "$pid" || fail "status while another command changes it: $(cat err.txt)"
+[ "$(jq '.processes | length' out.txt)" = 0 ] || fail "adopt does not wait: $(cat out.txt)"
+kill -0 $waits || fail "adopt does not wait: $(cat waited.txt)"
+rm held
+wait $waits || fail "edges.live: $(cat waited.txt)"
 only edges.live
 goes_on 0 || fail "it does not go on"
 for ((i = 0; i < rounds; i++)); do

@@ -234,6 +234,30 @@ case "$said" in
 *) fail "a library: $said" ;;
 esac
 is libprog.so libprog.was "a library"
+# ---- one job's error does not end the others' turns
+forget
+{ cat prog.c; echo 'const char mark[] = "the second program";'; } >second.c
+gcc -O2 -Wl,--emit-relocs -o second second.c || fail "second.c"
+profile second 12000
+printf '%s\n' "coredumps = $dir/cores" "mode = adopt" "only = $dir/prog" "only = $dir/second" "share = 10%" "counting = yes" \
+	"cost = 100%" >etc/morph.conf
+use
+begin_work
+wait_for counting "two jobs"
+awaits "[ \"\$(db \"SELECT state FROM job WHERE path = '$dir/second'\")\" = counting ]" || fail "two jobs: $(db "SELECT path, state FROM job")"
+kill -KILL "$worker_pid"
+wait "$worker_pid" 2>/dev/null
+rm "$(grep -l "the second program" state/*/counting)" || fail "two jobs: no version that counts"
+begin_work
+wait_for trying "two jobs"
+kill -0 "$worker_pid" || fail "two jobs: the worker has ended"
+says err.txt "/second: .*No such file" "two jobs"
+kill -TERM "$worker_pid"
+wait "$worker_pid"
+is prog original "two jobs"
+end_use "two jobs"
+db "DELETE FROM job; DELETE FROM history"
+rm second
 
 # ---- nobody uses it: the round goes on with samples
 forget

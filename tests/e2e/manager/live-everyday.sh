@@ -56,10 +56,10 @@ has_text() {
 	cmp <(dd if="/proc/$1/mem" bs=4096 skip=$((start / 4096)) count=$(((end - start) / 4096)) 2>/dev/null) \
 		<(tail -c +$((off + 1)) original | head -c $((end - start)))
 }
-# versions: what is in use in the service's processes, such as "counting counting"
+# versions [PROCESSES]: what is in use in the service's processes, such as "counting counting"
 versions() {
 	local pid
-	for pid in $(processes); do
+	for pid in ${1:-$(processes)}; do
 		"$BUILD/morph" live --json status "$pid" | jq -r '.processes[] | select(.state == "in use").output | split("/")[-1]'
 	done | xargs
 }
@@ -139,7 +139,39 @@ begin_work
 awaits '[ "$(versions)" = metered-new ]' || fail "trying: the new version is not in use"
 put_down KILL
 cmp -s prog original || fail "trying: the file was replaced"
+
+# Somebody else changes the same process all the time, also when the worker is killed.
+outside() {
+	while [ ! -e outside.stop ]; do
+		"$BUILD/morph" live undo "$service"
+		"$BUILD/morph" live adopt "$service" state/*/output-running
+	done >/dev/null 2>&1
+}
+outside &
+other=$!
+for i in 1 2 3; do
+	begin_work
+	awaits '[ "$(versions)" = metered-new ] || [ "$(versions)" = metered-original ] || ! kill -0 $worker_pid 2>/dev/null'
+	sleep 0.$i
+	put_down KILL
+done
+touch outside.stop
+wait $other
+rm outside.stop
+kill -0 "$service" || fail "outside: the service ended: $(cat serve.txt)"
+"$BUILD/morph" live undo "$service" >/dev/null || fail "outside: undo"
+all_have_text "outside"
+
+# A process that starts in the middle of a block gets the next block's version.
 begin_work
+awaits '[ "$(versions)" = metered-new ] || [ "$(versions)" = metered-original ]' || fail "later: no version is in use"
+./prog 2 0 >later.txt 2>&1 &
+later=$!
+awaits 'both=$(versions "$service $later"); [ "${both% *}" = "${both#* }" ] && [ "${both% *}" != "$both" ]' ||
+	fail "later: in use is $both"
+kill -TERM $later
+wait $later || fail "later: the process ended with $?"
+[ "$(cat later.txt)" = $'ready\ndone' ] || fail "later: the process says $(cat later.txt)"
 wait_for adopted "adopted"
 put_down TERM
 [ "$(versions)" = output-running ] || fail "adopted: in use is $(versions)"

@@ -57,6 +57,31 @@ TEST(copies_that_lead_into_a_patch_are_found)
 	}
 }
 
+/* Patches at any place: the search finds one exactly if reading all copies does. */
+TEST(the_search_finds_what_reading_finds)
+{
+	const struct mp_section *text = mp_elf_section(elf, ".text");
+	uint64_t patch, cut = 1;
+	const struct md_changes other = {.patches = &patch, .nr_patches = 1}, none = {0};
+	size_t nr_cut = 0, nr_not = 0;
+
+	ck_assert_ptr_nonnull(text);
+	for (patch = text->vaddr; patch < text->vaddr + text->size; patch++) {
+		uint64_t want = md_copies_find_cut(&copies, &other);
+
+		ck_assert_int_eq(
+			md_copies_search_cut(elf, output, &changes, &other, &cut, &err), 0);
+		ck_assert_int_eq(!cut, !want);
+		ck_assert(!cut || md_changes_inside(&other, cut));
+		nr_cut += !!cut;
+		nr_not += !cut;
+	}
+	ck_assert_uint_gt(nr_cut, 0);
+	ck_assert_uint_gt(nr_not, 0);
+	ck_assert_int_eq(md_copies_search_cut(elf, output, &changes, &none, &cut, &err), 0);
+	ck_assert_uint_eq(cut, 0);
+}
+
 /* A call of a retired copy, and the original's. */
 static void check_call(uint64_t vaddr, const uint8_t *call, uint64_t old)
 {

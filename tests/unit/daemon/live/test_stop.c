@@ -129,8 +129,8 @@ TEST(a_file_is_shared_with_the_process)
 	what.dev = st.st_dev;
 	what.ino = st.st_ino + 1;
 	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_open_mem(child, &err);
-	ck_assert_msg(!md_gadgets_find(&p, mem, &gadgets, &err), "%s", err.msg);
+	mem = md_live_lock(child, &err);
+	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
 	what.address = md_process_mapping(&p, (uint64_t)setup)->start - (64 << 20);
 	ck_assert_msg(!md_stop_all(child, &stop, &err), "%s", err.msg);
 	/* Another file than the one that was meant is not mapped. */
@@ -163,9 +163,9 @@ TEST(a_page_is_mapped_and_unmapped_in_the_process)
 	int mem;
 
 	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_open_mem(child, &err);
+	mem = md_live_lock(child, &err);
 	ck_assert_int_ge(mem, 0);
-	ck_assert_msg(!md_gadgets_find(&p, mem, &gadgets, &err), "%s", err.msg);
+	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
 	/* Not in the program, whose code may change meanwhile. */
 	ck_assert(md_mapping_is_libc(md_process_mapping(&p, gadgets.syscall)));
 	ck_assert(md_mapping_is_libc(md_process_mapping(&p, gadgets.sigreturn)));
@@ -205,8 +205,8 @@ TEST(an_address_on_a_stack_is_found)
 	pid_t tid;
 
 	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_open_mem(child, &err);
-	ck_assert_int_eq(md_gadgets_find(&p, mem, &gadgets, &err), 0);
+	mem = md_live_lock(child, &err);
+	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
 	ck_assert_int_eq(md_stop_all(child, &stop, &err), 0);
 	wanted = 0x123456789abcdef1;
 	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 0);
@@ -336,8 +336,8 @@ TEST(a_stack_that_a_signal_interrupted_is_searched_whatever_its_handler_returns_
 	int mem;
 
 	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_open_mem(pid, &err);
-	ck_assert_int_eq(md_gadgets_find(&p, mem, &gadgets, &err), 0);
+	mem = md_live_lock(pid, &err);
+	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
 	ck_assert_int_eq(md_stop_all(pid, &stop, &err), 0);
 	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
 	md_stop_end(&stop);
@@ -384,8 +384,8 @@ TEST(a_thread_with_a_filter_makes_no_system_call)
 	int mem;
 
 	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_open_mem(pid, &err);
-	ck_assert_int_eq(md_gadgets_find(&p, mem, &gadgets, &err), 0);
+	mem = md_live_lock(pid, &err);
+	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
 	ck_assert_int_eq(md_stop_thread(pid, (pid_t)rounds[1], &stop, &err), 0);
 	ck_assert_int_eq(md_inject(&stop, &p, mem, &gadgets, &what, &err), -EAGAIN);
 	md_stop_end(&stop);
@@ -490,9 +490,9 @@ TEST(a_process_that_becomes_another_program_keeps_its_registers)
 
 	pid = start(run_other_program);
 	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_open_mem(pid, &err);
+	mem = md_live_lock(pid, &err);
 	ck_assert_int_ge(mem, 0);
-	ck_assert_msg(!md_gadgets_find(&p, mem, &gadgets, &err), "%s", err.msg);
+	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
 	__atomic_store_n(&rounds[1], 1, __ATOMIC_RELAXED);
 	snprintf(name, sizeof(name), "/proc/%d/comm", (int)pid);
 	while (strcmp(comm, "sleep\n") != 0) {
