@@ -4,10 +4,25 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/module/sandbox.h"
+
+/*
+ * Seconds until a statement is answered as a whole, or a row of many is there. The slowest statement of a large fleet takes
+ * some minutes. A host whose server says nothing has to undo builds whose lease is over.
+ */
+#define ANSWER_S 1800
+/* A server may answer with more than was asked for: libpq may take so much memory for an answer, in bytes. */
+#define ANSWER_MAX (UINT64_C(256) << 20)
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
@@ -47,6 +62,13 @@ static int fail(PGconn *conn, const PGresult *result, const char *what, struct m
 	return fail_with(EIO, what, reason ? reason : PQerrorMessage(conn), err);
 }
 
+/* What a server says besides its answers is for nobody. */
+static void ignore_notice(void *arg, const PGresult *result)
+{
+	(void)arg;
+	(void)result;
+}
+
 int md_fleet_connect(const char *conninfo, PGconn **out, struct mp_err *err)
 {
 	PGconn *conn = PQconnectdb(conninfo);
@@ -67,12 +89,14 @@ int md_fleet_connect(const char *conninfo, PGconn **out, struct mp_err *err)
 		return mp_err_set(err, EPERM, "%s",
 				  "the fleet's server has no TLS: say sslmode=verify-full");
 	}
+	PQsetNoticeReceiver(conn, ignore_notice, NULL);
 	/*
 	 * The planner cannot know how many hosts a module has. Where it has no statistics (new
 	 * tables, foreign ones), it takes one, and would compare each row with each host.
 	 * Compiling these queries takes longer than running them.
 	 */
-	PQclear(PQexec(conn, "SET enable_nestloop = off; SET jit = off; SET work_mem = '32MB'"));
+	md_pg_run(conn, "set up the connection", NULL, NULL,
+		  "SET enable_nestloop = off; SET jit = off; SET work_mem = '32MB'", NULL);
 	*out = conn;
 	return 0;
 }
@@ -109,14 +133,118 @@ void md_pg_add(struct md_pg_params *p, const char *types, ...)
 	va_end(args);
 }
 
+/* ---- answers ------------------------------------------------------------------------------- */
+
+/* Bytes of this process's private memory that it can write; 0: not known. */
+static uint64_t data_bytes(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (file && fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Return: whether memory is limited, and @was is to be set again. */
+static bool limit_memory(struct rlimit *was)
+{
+	uint64_t most = data_bytes() + ANSWER_MAX;
+	struct rlimit limit;
+
+	if (most == ANSWER_MAX || !md_sandbox_limits_memory() || getrlimit(RLIMIT_DATA, was) ||
+	    was->rlim_cur <= most)
+		return false;
+	limit = (struct rlimit){.rlim_cur = most, .rlim_max = was->rlim_max};
+	return !setrlimit(RLIMIT_DATA, &limit);
+}
+
+static int64_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* Ends the connection: each use of it fails from now on. */
+static void drop(PGconn *conn)
+{
+	shutdown(PQsocket(conn), SHUT_RDWR);
+	while (PQconsumeInput(conn))
+		;
+}
+
+/* Waits until @until, of now_s(), for a result. A server that gives none loses the connection. */
+static void wait_for_result(PGconn *conn, int64_t until)
+{
+	struct rlimit was;
+	bool limited = limit_memory(&was);
+	int more;
+
+	while ((more = PQflush(conn)) > 0 || (!more && PQisBusy(conn))) {
+		struct pollfd p = {.fd = PQsocket(conn),
+				   .events = (short)(more ? POLLIN | POLLOUT : POLLIN)};
+
+		if ((poll(&p, 1, 1000) < 0 && errno != EINTR) || now_s() >= until ||
+		    (p.revents && !PQconsumeInput(conn))) {
+			drop(conn);
+			break;
+		}
+	}
+	if (limited)
+		setrlimit(RLIMIT_DATA, &was);
+}
+
+/* Return: as PQgetResult(). No statement here copies, and libpq would give that result again and again. */
+static PGresult *next_result(PGconn *conn, int64_t until)
+{
+	PGresult *result;
+
+	if (PQflush(conn) || PQisBusy(conn))
+		wait_for_result(conn, until);
+	result = PQgetResult(conn);
+	switch (PQresultStatus(result)) {
+	case PGRES_COPY_IN:
+	case PGRES_COPY_OUT:
+	case PGRES_COPY_BOTH: drop(conn); break;
+	default: break;
+	}
+	return result;
+}
+
+/* Return: the last result of a statement; NULL: none came. */
+static PGresult *last_result(PGconn *conn)
+{
+	int64_t until = now_s() + ANSWER_S;
+	PGresult *last = NULL, *result;
+
+	while (PQstatus(conn) == CONNECTION_OK && (result = next_result(conn, until))) {
+		PQclear(last);
+		last = result;
+		if (now_s() >= until)
+			drop(conn);
+	}
+	return last;
+}
+
 /* ---- statements ---------------------------------------------------------------------------- */
+
+/* @binary: the result has binary values. Return: false: the connection is lost. */
+static bool start(PGconn *conn, const char *sql, const struct md_pg_params *p, bool binary)
+{
+	return !PQsetnonblocking(conn, 1) &&
+	       (p ? PQsendQueryParams(conn, sql, p->nr, NULL, p->values, p->lengths, p->formats,
+				      binary)
+		  : PQsendQuery(conn, sql));
+}
 
 int md_pg_run_with(PGconn *conn, const char *what, PGresult **out, struct mp_err *err,
 		   const char *sql, const struct md_pg_params *p)
 {
-	PGresult *result =
-		p ? PQexecParams(conn, sql, p->nr, NULL, p->values, p->lengths, p->formats, 0)
-		  : PQexec(conn, sql);
+	PGresult *result = start(conn, sql, p, false) ? last_result(conn) : NULL;
 	ExecStatusType status = PQresultStatus(result);
 	int r = 0;
 
@@ -226,15 +354,14 @@ int md_pg_send(PGconn *conn, const char *what, struct mp_err *err, const char *s
 	va_start(args, types);
 	add(&p, types, args);
 	va_end(args);
-	if (PQsendQueryParams(conn, sql, p.nr, NULL, p.values, p.lengths, p.formats, 1) &&
-	    PQsetSingleRowMode(conn))
+	if (start(conn, sql, &p, true) && PQsetSingleRowMode(conn))
 		return 0;
 	return fail(conn, NULL, what, err);
 }
 
 int md_pg_next(PGconn *conn, const char *what, PGresult **out, struct mp_err *err)
 {
-	PGresult *result = PQgetResult(conn), *more;
+	PGresult *result = next_result(conn, now_s() + ANSWER_S);
 	int r = 0;
 
 	if (PQresultStatus(result) == PGRES_SINGLE_TUPLE) {
@@ -244,8 +371,7 @@ int md_pg_next(PGconn *conn, const char *what, PGresult **out, struct mp_err *er
 	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 		r = fail(conn, result, what, err);
 	PQclear(result);
-	while ((more = PQgetResult(conn)))
-		PQclear(more);
+	PQclear(last_result(conn));
 	return r;
 }
 

@@ -130,6 +130,7 @@ struct checker {
 	const struct me_plan *plan;
 	uint8_t *copied; /* per block: there is a copy that is no clone */
 	uint8_t *seen;	 /* per function: 1 << zone; ENTRY_SEEN */
+	uint64_t room;	 /* bytes that further clones may have */
 };
 
 enum {
@@ -167,6 +168,9 @@ static const char *check_block(struct checker *x, uint32_t i)
 	if (begins && x->seen[block->func] >> b->zone & 1)
 		return "its function is in two places";
 	x->seen[block->func] |= (uint8_t)(1 << b->zone);
+	if (b->clone && block->size > x->room)
+		return "its clones are larger than the program";
+	x->room -= b->clone ? block->size : 0;
 	if (b->clone)
 		return begins || block->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD) ||
 				       !is_successor(x->cfg, &x->cfg->blocks[before->block],
@@ -198,6 +202,8 @@ int me_plan_check(const struct mp_cfg *cfg, const uint8_t *movable, const struct
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 		goto out;
 	}
+	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
+		x.room += ME_NR_ZONES * (uint64_t)cfg->blocks[b].size;
 	while (i < plan->nr_blocks && !(why = check_block(&x, i)))
 		i++;
 	if (!why)

@@ -11,6 +11,8 @@
 #define MAX_RUN_LINES 2
 /* A sequence may have more runs and loops. Only the first of them, as many as this, decide its place. */
 #define MAX_SPANS 64
+/* Nor do loops decide it that begin further behind in a sequence: a plan may want a place for each of its copies. */
+#define MAX_COPIES 1024
 
 /* Code that executes as a whole. */
 struct span {
@@ -73,7 +75,7 @@ uint64_t me_place_in_lines(const struct me_placement *placement,
 	add_span(placement, i, planned[i].run, 0, planned[i].heat, &spans);
 	if (spans.nr && spans.list[0].size > MAX_RUN_LINES * line)
 		spans.list[0].size = MAX_RUN_LINES * line;
-	for (uint32_t k = i; k < placement->nr_copies; k++) {
+	for (uint32_t k = i; k < placement->nr_copies && k - i < MAX_COPIES; k++) {
 		const struct me_copy *copy = &placement->copies[k];
 
 		if (k > i && (copy->align_log2 || copy->new_line))

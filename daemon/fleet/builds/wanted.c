@@ -8,10 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/module/sandbox.h"
 #include "daemon/worker/child.h"
 #include "libprof/base/child.h"
 #include "libprof/base/text.h"
@@ -24,23 +22,6 @@
 #define NAME_ROOM  (PATH_MAX + 16)
 #define SLICE	   (UINT64_C(512) << 10)
 #define DETAIL_MAX 1000
-/* Bytes of memory that this process may take while it waits for an answer. */
-#define MEMORY_MAX (UINT64_C(256) << 20)
-
-/*
- * A server may answer with more than was asked for. libpq would take whatever memory that needs. Return: whether the memory
- * is limited, and @was is to be set again.
- */
-static bool limit_memory(struct rlimit *was)
-{
-	struct rlimit limit;
-
-	if (!md_sandbox_limits_memory() || getrlimit(RLIMIT_DATA, was))
-		return false;
-	limit = *was;
-	limit.rlim_cur = was->rlim_max < MEMORY_MAX ? was->rlim_max : MEMORY_MAX;
-	return !setrlimit(RLIMIT_DATA, &limit);
-}
 
 /* ---- ask ----------------------------------------------------------------------------------- */
 
@@ -113,20 +94,15 @@ int md_wanted_ask(PGconn *conn, const struct mp_id *modules, size_t nr, struct m
 		  size_t *nr_out, struct mp_err *err)
 {
 	char *list = list_of(modules, nr);
-	struct rlimit was;
-	bool limited;
 	json_t *rows;
 	int r;
 
 	if (!list)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	limited = limit_memory(&was);
 	r = md_pg_rows(conn, "ask for builds", &rows, err,
 		       "SELECT module, action, options, version, release, output_hash, plan_size"
 		       " FROM fleet.wanted_builds($1)",
 		       "t", list);
-	if (limited)
-		setrlimit(RLIMIT_DATA, &was);
 	free(list);
 	if (r)
 		return r;
@@ -168,15 +144,11 @@ static int fetch_plan(PGconn *conn, const struct md_wanted *w, int fd, struct mp
 	for (uint64_t done = 0; done < w->plan_size && !r; done += SLICE) {
 		uint64_t want = w->plan_size - done < SLICE ? w->plan_size - done : SLICE;
 		PGresult *result;
-		struct rlimit was;
-		bool limited = limit_memory(&was);
 
 		r = md_pg_run(conn, "read the build", &result, err,
 			      "SELECT fleet.read_plan($1, $2, $3, $4, $5, $6)", "bttiii", key,
 			      md_module_key(&w->id, key), w->options, w->version,
 			      (int64_t)w->release, (int64_t)done, (int64_t)want);
-		if (limited)
-			setrlimit(RLIMIT_DATA, &was);
 		if (!r && (PQntuples(result) != 1 || PQgetisnull(result, 0, 0)))
 			r = mp_err_set(err, ESTALE, "the build was withdrawn, or made anew");
 		else if (!r)

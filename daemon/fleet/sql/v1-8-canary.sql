@@ -115,7 +115,11 @@ LANGUAGE sql STABLE AS $$
 				WHERE b.module = the_module AND b.options = the_options AND b.version = the_version
 					AND b.release = the_release AND b.state = 'refused'
 					AND fleet.host_hash(b.module, b.options, b.version, b.host) <= the_cutoff
-					AND b.host NOT IN (SELECT h.id FROM fleet.host h WHERE h.banned_at IS NOT NULL)) AS nr_alarms,
+					AND b.host NOT IN (SELECT h.id FROM fleet.host h WHERE h.banned_at IS NOT NULL)
+					-- A host that says both counts once.
+					AND b.host NOT IN (SELECT d.host FROM fleet.audit d WHERE d.module = the_module
+						AND d.options = the_options AND d.version = the_version AND d.release = the_release
+						AND d.state = 'differs')) AS nr_alarms,
 			pg_catalog.count(*) FILTER (WHERE a.same AND a.state IN ('undoing', 'undone')) AS nr_undone,
 			pg_catalog.array_agg(a.log_faster) FILTER (WHERE a.same) AS faster, pg_catalog.array_agg(a.log_slower) FILTER (WHERE a.same) AS slower,
 			pg_catalog.array_agg(a.log_used_faster) FILTER (WHERE a.same) AS used_faster,

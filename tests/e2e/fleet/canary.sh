@@ -188,6 +188,14 @@ say_all true 0 0 v4
 sql "UPDATE fleet.audit SET state = 'differs' WHERE version = 'v4' AND host = (SELECT min(host) FROM fleet.audit WHERE version = 'v4')"
 step "one alarm"
 is state running "one alarm" v4
+# One host that may lie says all that it can say.
+sql "INSERT INTO fleet.build_host(module, host, options, version, release, state)
+	SELECT module, host, options, version, release, 'refused' FROM fleet.audit WHERE version = 'v4' AND state = 'differs'
+	ON CONFLICT (module, host) DO UPDATE SET options = excluded.options, version = excluded.version,
+		release = excluded.release, state = excluded.state"
+step "one host gives two alarms"
+is state running "one host gives two alarms" v4
+is nr_alarms 1 "one host gives two alarms" v4
 sql "UPDATE fleet.audit SET state = 'differs' WHERE version = 'v4'"
 step "alarms"
 is "state || ': ' || cause" 'withdrawn: hosts refused it, or it printed something else' "alarms" v4

@@ -244,3 +244,51 @@ TEST(damaged_plan_is_refused)
 	free(movable);
 	clean(&f);
 }
+
+/* A block that control repeats may have clones behind clones: not so many that the output has any size. */
+TEST(plan_with_more_clones_than_code_is_refused)
+{
+	struct me_plan plan = {0};
+	uint32_t loop = MP_NONE, most;
+	uint64_t bytes = 0;
+	struct fixture f;
+	uint8_t *movable;
+
+	fixture_compile(
+		&f, "c", "-O1 -w",
+		"volatile int v[64];\n"
+		"__attribute__((noinline)) int repeat(int n)\n"
+		"{\n"
+		"	int sum = 0;\n"
+		"	do { v[0] = n; v[1] = n; v[2] = n; v[3] = n; sum += v[4]; } while (--n);\n"
+		"	return sum;\n"
+		"}\n"
+		"int main(int argc, char **argv) { return repeat(argc + 2); }\n");
+	fixture_read(&f);
+	movable = rewrite_movable(f.cfg);
+	ck_assert_ptr_nonnull(movable);
+	for (uint32_t b = 0; b < f.cfg->nr_blocks; b++) {
+		const struct mp_block *block = &f.cfg->blocks[b];
+
+		bytes += block->size;
+		for (uint32_t e = 0; e < block->nr_edges; e++)
+			if (f.cfg->edges[block->first_edge + e].to == b && movable[block->func] &&
+			    !(block->flags & MP_BLOCK_ENTRY))
+				loop = b;
+	}
+	ck_assert_uint_ne(loop, MP_NONE);
+	most = (uint32_t)(ME_NR_ZONES * bytes / f.cfg->blocks[loop].size);
+	plan.blocks = calloc(most + 3, sizeof(*plan.blocks));
+	ck_assert_ptr_nonnull(plan.blocks);
+	plan.blocks[0].block = f.cfg->funcs[f.cfg->blocks[loop].func].first_block;
+	ck_assert_uint_ne(plan.blocks[0].block, loop);
+	for (plan.nr_blocks = 1; plan.nr_blocks < most + 2; plan.nr_blocks++)
+		plan.blocks[plan.nr_blocks] =
+			(struct me_plan_block){.block = loop, .clone = plan.nr_blocks > 1};
+	ck_assert_msg(!me_plan_check(f.cfg, movable, &plan, &err), "%s", err.msg);
+	plan.blocks[plan.nr_blocks++] = (struct me_plan_block){.block = loop, .clone = true};
+	ck_assert_int_eq(me_plan_check(f.cfg, movable, &plan, &err), -EBADMSG);
+	free(plan.blocks);
+	free(movable);
+	fixture_free(&f);
+}
