@@ -82,6 +82,13 @@ struct me_site {
 	uint8_t kind;	 /* enum me_site_kind */
 };
 
+/* A call that the called function's code replaces. */
+struct me_plan_call {
+	uint64_t end;  /* of the call's instruction */
+	uint16_t leaf; /* 1 + index in the plan's leaves; a plan's file lacks it */
+	uint8_t last; /* the part that stands last beside the call, as me_leaf_find() numbers them; 0: none is moved */
+};
+
 /* Functions and labels whose addresses become those of their copies (evidence/redirect.h). */
 struct me_redirects {
 	uint8_t *functions;    /* per cfg function; NULL: no function, and no label */
@@ -108,7 +115,7 @@ struct me_plan {
 	struct me_plan_block *blocks;
 	uint32_t nr_blocks;
 	struct me_redirects redirects;
-	struct me_leaf *leaves; /* functions that replace calls (evidence/leaf/leaf.h) */
+	struct me_leaf *leaves; /* functions that replace calls (rewrite/leaf.h) */
 	uint32_t nr_leaves;
 	uint8_t line_log2; /* size of a fetch; 0: runs do not matter */
 	uint8_t page_log2; /* page size that the new code fills up to; 0: none */

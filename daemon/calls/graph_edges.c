@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "daemon/calls/graph_jumps.h"
-#include "daemon/calls/graph_tails.h"
 
 /* ---- trees ----------------------------------------------------------------------------------- */
 

@@ -16,8 +16,6 @@
 #include "libprof/cli/args.h"
 #include "libprof/cli/fleet_tool.h"
 #include "libprof/cli/progress.h"
-#include "libprof/cli/since.h"
-#include "libprof/cli/stdio.h"
 #include "libprof/base/text.h"
 
 enum {

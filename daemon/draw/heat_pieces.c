@@ -19,7 +19,7 @@
 /* Bytes of endbr64. */
 #define LANDING 4
 /*
- * Functions in place of calls have fewer blocks (editor/evidence/leaf/leaf.h). The limit protects against a
+ * Functions in place of calls have fewer blocks (editor/rewrite/leaf.h). The limit protects against a
  * malicious file.
  */
 #define PARTS_MAX 200

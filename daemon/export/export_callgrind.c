@@ -16,7 +16,6 @@
 #include "daemon/export/export_calls.h"
 #include "daemon/export/export_source.h"
 #include "libprof/base/search.h"
-#include "libprof/base/text.h"
 
 struct callgrind {
 	uint64_t total;

@@ -13,7 +13,6 @@
 
 #include "daemon/machine/program.h"
 #include "libprof/base/grow.h"
-#include "libprof/elf/backup_dir.h"
 
 struct places {
 	struct md_backup_place *list;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* modcache - the tables of modules and files; see modcache.h. */
-#include "libprof/base/clock.h"
 #include "daemon/module/modcache.h"
 
 #include <errno.h>

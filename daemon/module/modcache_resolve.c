@@ -4,7 +4,6 @@
  * it.
  */
 #include "libprof/base/clock.h"
-#include "daemon/module/modcache.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -28,7 +28,6 @@
 #include "daemon/worker/work_dir.h"
 #include "libprof/base/newfile.h"
 #include "libprof/base/remove_tree.h"
-#include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
 
 #define MP_OPTIONS struct off

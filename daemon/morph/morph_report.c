@@ -12,7 +12,6 @@
 #include "daemon/morph/report.h"
 #include "daemon/stats/interrupt.h"
 #include "libprof/base/outfile.h"
-#include "libprof/base/text.h"
 #include "libprof/cli/program.h"
 #include "libprof/cli/progress.h"
 

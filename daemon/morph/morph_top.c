@@ -14,7 +14,6 @@
 #include "daemon/worker/collector.h"
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
-#include "libprof/base/text.h"
 
 #define MP_OPTIONS struct top
 

@@ -15,8 +15,6 @@
 #include "daemon/policy/deny.h"
 #include "daemon/policy/policy.h"
 #include "libprof/base/text.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
 
 #define MP_OPTIONS struct watch
 

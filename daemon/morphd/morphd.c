@@ -20,7 +20,6 @@
 #include "daemon/morphd/service.h"
 #include "libprof/cli/exit_status.h"
 #include "libprof/cli/program.h"
-#include "libprof/cli/stdio.h"
 
 /*
  * Arrays of this size are mappings of their own, and go back to the system when they are freed: libbpf's

@@ -112,7 +112,7 @@ static int open_dir(int at, const char *name, const char *path, int *fd, struct 
 
 /* ---- rules -------------------------------------------------------------------------------- */
 
-void md_rule_fini(struct md_rule *rule)
+static void rule_fini(struct md_rule *rule)
 {
 	char *texts[] = {rule->file, rule->name, rule->user, rule->directory, rule->unit};
 
@@ -144,7 +144,7 @@ static int read_rule(struct md_policy *policy, int dir, const char *name, struct
 		return mp_err_set(err, ENOMEM, "out of memory");
 	ret = read_file(dir, name, rule->file, md_policy_take_rule, &file, err);
 	if (!ret) { /* removed just now */
-		md_rule_fini(rule);
+		rule_fini(rule);
 		policy->nr_rules--;
 		return 0;
 	}
@@ -254,7 +254,7 @@ int md_policy_read(const char *dir, struct md_policy *out, struct mp_err *err)
 void md_policy_fini(struct md_policy *policy)
 {
 	for (size_t i = 0; i < policy->nr_rules; i++)
-		md_rule_fini(&policy->rules[i]);
+		rule_fini(&policy->rules[i]);
 	free(policy->rules);
 	free(policy->dir);
 	free(policy->coredumps);

@@ -173,7 +173,8 @@ static int set_text(enum kind kind, const char *value, char **field, struct mp_e
 	return *field ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }
 
-int md_policy_append(char ***list, const char *text)
+/* Appends a copy of @text to a vector that ends with NULL. Return: 0, -ENOMEM. */
+static int append(char ***list, const char *text)
 {
 	size_t nr = 0;
 
@@ -200,7 +201,7 @@ static int set_names(const char *value, char ***field, struct mp_err *err)
 		if (strspn(words[i], "abcdefghijklmnopqrstuvwxyz0123456789+-.:") != len ||
 		    words[i][0] == '.')
 			ret = mp_err_set(err, EINVAL, "not the name of a package");
-		else if (md_policy_append(field, words[i]))
+		else if (append(field, words[i]))
 			ret = mp_err_set(err, ENOMEM, "out of memory");
 	}
 	md_words_free(words);
@@ -241,8 +242,7 @@ static int set(const struct key *key, const char *value, void *field, struct mp_
 	case KIND_PATTERNS:
 		if (value[0] != '/')
 			return mp_err_set(err, EINVAL, "a pattern of paths must begin with /");
-		return md_policy_append(field, value) ? mp_err_set(err, ENOMEM, "out of memory")
-						      : 0;
+		return append(field, value) ? mp_err_set(err, ENOMEM, "out of memory") : 0;
 	}
 	return 0;
 }

@@ -18,8 +18,5 @@ mp_setting_take md_policy_take_main, md_policy_take_rule;
 /* Do the settings of the rule fit together? Fills in what follows from others. */
 int md_policy_check_rule(struct md_rule *rule, const struct md_policy_file *file,
 			 struct mp_err *err);
-void md_rule_fini(struct md_rule *rule);
-/* Appends a copy of @text to a vector that ends with NULL. Return: 0, -ENOMEM. */
-int md_policy_append(char ***list, const char *text);
 
 #endif

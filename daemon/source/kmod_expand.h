@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/source/pidmap.h"
 #include "daemon/record/record.h"
 
 /* The files that one ring's numbers stand for. All zero: none known yet. */

@@ -257,6 +257,13 @@ static int audit_pair(struct audit_state *as, bool counted, struct mp_err *err)
 	return audit_add_pair(as, values[ME_SIDE_A], values[ME_SIDE_B], err);
 }
 
+/* Is the number of a run the CPU time of a command? Only such runs can go on at the same time. */
+static bool measures_cpu(const struct me_audit_opts *opts)
+{
+	return !opts->client &&
+	       (opts->metric.kind == ME_METRIC_CPU || opts->metric.kind == ME_METRIC_USER);
+}
+
 /* May the runs of a pair go on at the same time? If that takes a run, it warms up: *@warmed. */
 static int audit_choose_pairing(struct audit_state *as, bool *warmed, struct mp_err *err)
 {
@@ -269,7 +276,7 @@ static int audit_choose_pairing(struct audit_state *as, bool *warmed, struct mp_
 	*warmed = false;
 	if (opts->pairing == ME_PAIRING_TURNS)
 		return 0;
-	if (!me_audit_measures_cpu(opts))
+	if (!measures_cpu(opts))
 		snprintf(why, size, "only CPU time of commands can be shared out between two runs");
 	else if (opts->pairing == ME_PAIRING_BOTH)
 		why[0] = 0;
@@ -375,12 +382,6 @@ bool me_audit_compares_output(const struct me_audit_opts *opts)
 {
 	/* An output that holds the measurement itself differs from run to run. */
 	return opts->filter || (!opts->client && opts->metric.kind != ME_METRIC_PATTERN);
-}
-
-bool me_audit_measures_cpu(const struct me_audit_opts *opts)
-{
-	return !opts->client &&
-	       (opts->metric.kind == ME_METRIC_CPU || opts->metric.kind == ME_METRIC_USER);
 }
 
 int me_audit_run(const struct me_audit_opts *opts, struct me_audit *audit, struct mp_err *err)

@@ -115,8 +115,5 @@ void me_audit_fini(struct me_audit *audit);
  * measurement, unless there is a filter.
  */
 bool me_audit_compares_output(const struct me_audit_opts *opts);
-/* me_audit_measures_cpu - is the number of a run the CPU time of a command? Only such runs can go on
- * at the same time. */
-bool me_audit_measures_cpu(const struct me_audit_opts *opts);
 
 #endif

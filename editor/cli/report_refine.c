@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "editor/cli/report_private.h"
-#include "editor/layout/adjust_text.h"
 #include "libprof/cli/json.h"
 
 /* ---- text ---------------------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "editor/debug/debug_entry_private.h"
-#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line.h"
 #include "libprof/base/search.h"
 

@@ -10,11 +10,9 @@
 
 #include "editor/debug/debug_clone_private.h"
 #include "editor/debug/debug_entry_private.h"
-#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_function.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
-#include "libprof/base/grow.h"
 
 /* How a copied entry differs from the old one. */
 enum {

@@ -7,10 +7,10 @@
 
 #include "editor/debug/debug_clone_private.h"
 #include "editor/debug/debug_entry_private.h"
-#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_function.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"
+#include "editor/rewrite/leaf.h"
 
 /* ---- called functions ---------------------------------------------------------------------- */
 
@@ -132,7 +132,7 @@ int me_clone_claim_calls(struct me_cloner *c, const struct me_entry *e)
 			if (!me_debug_spend(file, 1))
 				return -EPERM;
 			/* A scope that ends in the middle of the call has not the code in its place. */
-			if (file->old.ranges[r].hi - call->call < ME_CALL_SIZE)
+			if (file->old.ranges[r].hi - call->call < ME_LEAF_CALL_SIZE)
 				continue;
 			call->scope = me_clone_offset(c, e->start);
 		}

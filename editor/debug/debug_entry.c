@@ -7,7 +7,6 @@
 
 #include <errno.h>
 
-#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_ranges.h"
 #include "libprof/base/search.h"
 

@@ -3,7 +3,7 @@
 #include "editor/debug/debug_expr.h"
 
 #include "editor/debug/read/debug_form.h"
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 
 /* Longer expressions for a value at the function's entry are not portable. */
 #define ENTRY_VALUE_MAX 16

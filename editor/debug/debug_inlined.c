@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 #include "libprof/base/search.h"
 
 static int by_call(const void *a, const void *b)
@@ -66,7 +66,7 @@ static void add_call(struct me_inlined_calls *out, const struct mp_cfg *cfg,
 		.start = start,
 		/* The instruction that lowers the stack pointer stands for the call itself. */
 		.new_vaddr = start + (leaf->lowers ? ME_LEAF_LOWER_SIZE : 0),
-		.new_end = start + copy->inlined_size,
+		.new_end = start + copy->end_size,
 		.first_part = out->nr_parts,
 		.nr_parts = leaf->nr_parts,
 		.nr_near = leaf->nr_near,
@@ -120,7 +120,7 @@ int me_inlined_init(struct me_inlined_calls *out, const struct mp_cfg *cfg,
 		const struct me_copy *copy = &placement->copies[i];
 
 		/* A function that does nothing leaves no code to describe. */
-		if (copy->inlined && !copy->apart && copy->inlined_size)
+		if (copy->inlined && !copy->apart && copy->end_size)
 			add_call(out, cfg, placement, copy);
 	}
 	number_callees(out);

@@ -12,9 +12,6 @@
 #include "editor/debug/debug_moves.h"
 #include "editor/place/place.h"
 
-/* Bytes of a direct call. */
-#define ME_CALL_SIZE 5
-
 /* A block of the called function in the code that replaces a call. */
 struct me_inlined_part {
 	uint64_t new_vaddr, new_end;

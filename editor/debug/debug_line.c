@@ -10,7 +10,6 @@
 
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line_private.h"
-#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* ---- reading: collect the rows, and copy the opcodes to @out ---- */

@@ -8,7 +8,6 @@
 
 #include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_line_private.h"
-#include "libprof/base/grow.h"
 
 static int keep_part(struct me_line_program *p, const struct me_line_part *part)
 {

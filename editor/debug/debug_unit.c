@@ -10,7 +10,6 @@
 
 #include "editor/debug/debug_clone.h"
 #include "editor/debug/debug_entry_private.h"
-#include "editor/debug/read/debug_form.h"
 #include "editor/debug/debug_function.h"
 #include "editor/debug/debug_line.h"
 #include "editor/debug/debug_loc.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "editor/base/nops.h"
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/stub_code.h"
 #include "libprof/note/audit_file.h"
@@ -231,19 +231,13 @@ static int write_end(const struct mp_cfg *cfg, const struct me_placement *placem
 	int rc;
 
 	out += copy->body_size;
-	if (copy->via_slot) {
-		rc = write_slot_branch(cfg, copy, out);
+	if (copy->end_size) {
+		rc = copy->via_slot ? write_slot_branch(cfg, copy, out)
+				    : write_inlined(cfg, placement, redirects, copy, out);
 		if (rc)
 			return rc;
-		out += ME_SLOT_BRANCH_SIZE;
-		vaddr += ME_SLOT_BRANCH_SIZE;
-	}
-	if (copy->inlined_size) {
-		rc = write_inlined(cfg, placement, redirects, copy, out);
-		if (rc)
-			return rc;
-		out += copy->inlined_size;
-		vaddr += copy->inlined_size;
+		out += copy->end_size;
+		vaddr += copy->end_size;
 	}
 	if (copy->branch) {
 		const uint8_t *old =

@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <xxhash.h>
 
-#include "editor/emit/answers.h"
 #include "editor/emit/audit_ranges.h"
 #include "editor/emit/copy.h"
 #include "editor/emit/dynsym.h"
@@ -20,8 +19,7 @@
 #include "editor/emit/inlined_frames.h"
 #include "editor/emit/old_part.h"
 #include "editor/base/runtime.h"
-#include "editor/evidence/leaf/leaf.h"
-#include "editor/evidence/plt_stub.h"
+#include "editor/rewrite/leaf.h"
 #include "editor/place/audit_code.h"
 #include "editor/place/clock_code.h"
 #include "editor/place/stub_code.h"
@@ -59,11 +57,10 @@ static uint8_t call_off(const struct me_placement *placement, const struct me_co
 /* By how many bytes the code for the call at the block's end is longer in the copy. */
 static int16_t growth(const struct mp_cfg *cfg, const struct me_copy *copy)
 {
-	if (copy->inlined && !copy->apart)
-		return (int16_t)(copy->inlined_size - ME_LEAF_CALL_SIZE);
-	return copy->via_slot && cfg->blocks[copy->block].term != MP_TERM_TAIL
-		       ? ME_SLOT_BRANCH_SIZE - ME_PLT_BRANCH_SIZE
-		       : 0;
+	bool call = copy->via_slot ? cfg->blocks[copy->block].term != MP_TERM_TAIL
+				   : copy->inlined && !copy->apart;
+
+	return call ? (int16_t)(copy->end_size - ME_LEAF_CALL_SIZE) : 0;
 }
 
 /* Choose the addresses of the runtime, the code that answers, the tables of versions and the unwind tables. */

@@ -48,8 +48,6 @@ struct me_emitter {
 
 /* ---- loaded bytes (emit.c) ---- */
 
-/* The output's bytes of a section of the original. NULL: they are in neither part. */
-uint8_t *me_emitter_section_bytes(const struct me_emitter *e, const struct mp_section *s);
 /* Return: the build-id; NULL if the file has none. */
 uint8_t *me_emitter_build_id(const struct me_emitter *e, uint32_t *len);
 

@@ -139,6 +139,18 @@ static int name_by_build_id(const struct me_emitter *e, char *name, struct mp_er
 	return 0;
 }
 
+/* The output's bytes of a section of the original. NULL: they are in neither part. */
+static uint8_t *section_bytes(const struct me_emitter *e, const struct mp_section *s)
+{
+	const struct me_displaced *d = &e->segment.displaced;
+
+	if (me_displaced_holds(d, s->off, s->size))
+		return e->new_segment + (d->new_vaddr - e->segment.vaddr) + (s->off - d->off);
+	if (s->off > e->segment.old_end || s->size > e->segment.old_end - s->off)
+		return NULL;
+	return e->old_part + s->off;
+}
+
 /* Build the debug file and the link to it. */
 static int build_debug_file(struct me_emitter *e, const struct mp_elf *debug, const char *name,
 			    struct mp_err *err)
@@ -147,7 +159,7 @@ static int build_debug_file(struct me_emitter *e, const struct mp_elf *debug, co
 	const struct me_debug_file_input in = {
 		.elf = debug,
 		.head = e->old_part,
-		.build_id_note = note ? me_emitter_section_bytes(e, note) : NULL,
+		.build_id_note = note ? section_bytes(e, note) : NULL,
 		.new_sections = &e->sections.shdrs[e->sections.first_new],
 		.displaced = &e->segment.displaced,
 	};
@@ -303,21 +315,10 @@ int me_emitter_build_rest(struct me_emitter *e, const struct mp_elf *debug, cons
 	return rc ? rc : assemble(e, err);
 }
 
-uint8_t *me_emitter_section_bytes(const struct me_emitter *e, const struct mp_section *s)
-{
-	const struct me_displaced *d = &e->segment.displaced;
-
-	if (me_displaced_holds(d, s->off, s->size))
-		return e->new_segment + (d->new_vaddr - e->segment.vaddr) + (s->off - d->off);
-	if (s->off > e->segment.old_end || s->size > e->segment.old_end - s->off)
-		return NULL;
-	return e->old_part + s->off;
-}
-
 uint8_t *me_emitter_build_id(const struct me_emitter *e, uint32_t *len)
 {
 	const struct mp_section *note = mp_elf_section(e->elf, ".note.gnu.build-id");
-	uint8_t *bytes = note ? me_emitter_section_bytes(e, note) : NULL;
+	uint8_t *bytes = note ? section_bytes(e, note) : NULL;
 	Elf64_Nhdr nhdr;
 	uint64_t room;
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 
 _Static_assert(ME_LEAF_NEVER == ME_PLACED_NEVER, "unwind knows parts whose frame does not end");
 

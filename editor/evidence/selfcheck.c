@@ -134,7 +134,7 @@ static const struct {
 	bool prefix;
 	uint64_t size; /* 0: any */
 	const char *what;
-} check_sections[] = {
+} checksum_sections[] = {
 	{".note.fdo.integrity", false, 0, "holds a checksum of itself (.note.fdo.integrity)"},
 	/* OpenSSL's and libgcrypt's checksums are put here after linking. */
 	{".rodata1", false, HMAC_SHA256_SIZE, "holds a checksum of itself (.rodata1)"},
@@ -144,7 +144,7 @@ static const struct {
 };
 
 /* Symbols of integrity tests inside a program: BoringSSL, AWS-LC, OpenSSL's canister. */
-static const char *const check_symbols[] = {
+static const char *const fips_symbols[] = {
 	"BORINGSSL_bcm_text_start", "BORINGSSL_bcm_text_hash", "FIPS_text_start",
 	"FIPS_incore_fingerprint",  "FIPS_signature",
 };
@@ -167,16 +167,17 @@ static int check_copying(const struct mp_symbol *s, struct mp_err *err)
 static int check_names(const struct mp_elf *elf, struct mp_err *err)
 {
 	for (uint32_t i = 1; i < elf->nr_sections; i++) {
-		for (size_t k = 0; k < sizeof(check_sections) / sizeof(check_sections[0]); k++) {
+		for (size_t k = 0; k < sizeof(checksum_sections) / sizeof(checksum_sections[0]);
+		     k++) {
 			const char *name = elf->sections[i].name;
-			bool same = check_sections[k].prefix
-					    ? !strncmp(name, check_sections[k].name,
-						       strlen(check_sections[k].name))
-					    : !strcmp(name, check_sections[k].name);
+			bool same = checksum_sections[k].prefix
+					    ? !strncmp(name, checksum_sections[k].name,
+						       strlen(checksum_sections[k].name))
+					    : !strcmp(name, checksum_sections[k].name);
 
-			if (same && (!check_sections[k].size ||
-				     check_sections[k].size == elf->sections[i].size))
-				return mp_err_set(err, EPERM, "%s", check_sections[k].what);
+			if (same && (!checksum_sections[k].size ||
+				     checksum_sections[k].size == elf->sections[i].size))
+				return mp_err_set(err, EPERM, "%s", checksum_sections[k].what);
 		}
 	}
 	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
@@ -188,8 +189,8 @@ static int check_names(const struct mp_elf *elf, struct mp_err *err)
 			return -EPERM;
 		if (s->name[0] != 'B' && s->name[0] != 'F')
 			continue;
-		for (size_t k = 0; k < sizeof(check_symbols) / sizeof(check_symbols[0]); k++) {
-			if (!strcmp(s->name, check_symbols[k]))
+		for (size_t k = 0; k < sizeof(fips_symbols) / sizeof(fips_symbols[0]); k++) {
+			if (!strcmp(s->name, fips_symbols[k]))
 				return mp_err_set(err, EPERM,
 						  "holds a FIPS module with a checksum of itself "
 						  "(%s)",
@@ -210,25 +211,20 @@ int me_selfcheck_file(const struct mp_elf *elf, struct mp_err *err)
 
 /* ---- beside the file ------------------------------------------------------------------------ */
 
-static int check_companion(const char *format, const char *dir, const char *name,
-			   struct mp_err *err)
+static int check_companion(const char *dir, const char *prefix, const char *name,
+			   const char *suffix, struct mp_err *err)
 {
 	char path[PATH_MAX];
 	struct stat st;
-	int n;
+	int n = snprintf(path, sizeof(path), "%s/%s%s%s", dir, prefix, name, suffix);
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	n = snprintf(path, sizeof(path), format, dir, name);
-#pragma GCC diagnostic pop
 	if (n < 0 || (size_t)n >= sizeof(path) || stat(path, &st) || !S_ISREG(st.st_mode))
 		return 0;
 	return mp_err_set(err, EPERM, "its checksum is in %.150s and would no longer match", path);
 }
 
-/* Names that fipscheck, libgcrypt, gnutls and hmaccalc use. */
-static const char *const companions[] = {"%s/.%s.hmac", "%s/%s.hmac", "%s/fipscheck/%s.hmac",
-					 "%s/hmaccalc/%s.hmac"};
+/* How names that fipscheck, libgcrypt, gnutls and hmaccalc use begin. */
+static const char *const companions[] = {".", "", "fipscheck/", "hmaccalc/"};
 static const char *const checksum_dirs[] = {"/usr/lib", "/usr/lib64", "/usr/libexec"};
 
 static int check_name(const char *dir, const char *name, struct mp_err *err)
@@ -237,18 +233,18 @@ static int check_name(const char *dir, const char *name, struct mp_err *err)
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < sizeof(companions) / sizeof(companions[0]); i++)
-		rc = check_companion(companions[i], dir, name, err);
+		rc = check_companion(dir, companions[i], name, ".hmac", err);
 	for (size_t i = 0; !rc && i < sizeof(checksum_dirs) / sizeof(checksum_dirs[0]); i++) {
-		rc = check_companion(companions[2], checksum_dirs[i], name, err);
+		rc = check_companion(checksum_dirs[i], companions[2], name, ".hmac", err);
 		if (!rc)
-			rc = check_companion(companions[3], checksum_dirs[i], name, err);
+			rc = check_companion(checksum_dirs[i], companions[3], name, ".hmac", err);
 	}
 	/* NSS: libsoftokn3.so has libsoftokn3.chk. */
 	if (!rc && len > 3 && !strcmp(name + len - 3, ".so")) {
 		char stem[NAME_MAX + 1];
 
 		snprintf(stem, sizeof(stem), "%.*s", (int)(len - 3), name);
-		rc = check_companion("%s/%s.chk", dir, stem, err);
+		rc = check_companion(dir, "", stem, ".chk", err);
 	}
 	return rc;
 }

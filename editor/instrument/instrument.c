@@ -13,7 +13,6 @@
 #include "editor/evidence/flags/flags.h"
 #include "editor/instrument/flow.h"
 #include "editor/instrument/old_code.h"
-#include "editor/instrument/stubs.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/base/grow.h"
 #include "libprof/note/edge_table.h"

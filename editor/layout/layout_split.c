@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libprof/infer/counts.h"
 #include "editor/evidence/eligible.h"
 #include "editor/layout/layout_private.h"
 

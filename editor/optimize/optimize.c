@@ -82,9 +82,7 @@ static int finish_plan(struct me_job *job, struct mp_err *err)
 	int rc = job->options->save_plan ? me_job_begin_saving(job, err) : 0;
 
 	if (!rc)
-		rc = me_job_inline_leaves(job, err);
-	if (!rc)
-		rc = me_job_use_slots(job, err);
+		rc = me_job_rewrite(job, err);
 	return rc ? rc : me_job_redirect(job, err);
 }
 

@@ -125,18 +125,8 @@ int me_job_find_markers(struct me_job *job, struct mp_err *err);
 /* Leaves the instructions that serve only markers out of all copies, and fills the report. */
 int me_job_leave_markers_out(struct me_job *job, struct mp_err *err);
 
-/* Return: per block: does the plan copy it? NULL: out of memory. Ownership: free(). */
-uint8_t *me_job_find_copied(const struct me_job *job);
-/*
- * Begins further blocks at @cuts, which it sorts: plan, stubs and counts follow. The indexes of blocks
- * change.
- */
-int me_job_cut_blocks(struct me_job *job, uint64_t *cuts, uint32_t nr_cuts, struct mp_err *err);
-/* Replaces calls of small leaf functions in hot copies. Cuts blocks for that. */
-int me_job_inline_leaves(struct me_job *job, struct mp_err *err);
-/* Leads calls and jumps to PLT stubs through the stubs' slots in copies. Cuts blocks for that, so
- * the indexes of blocks change. */
-int me_job_use_slots(struct me_job *job, struct mp_err *err);
+/* Replaces calls, and jumps to PLT stubs, in copies (editor/rewrite). The indexes of blocks change. */
+int me_job_rewrite(struct me_job *job, struct mp_err *err);
 
 /* Marks functions without unwind information as left alone. */
 void me_job_leave_bare(struct me_job *job);

@@ -33,12 +33,6 @@
 /* No plan is larger: a block takes a few bits. */
 #define ME_PLAN_SIZE_MAX (64u << 20)
 
-/* A call that the called function's code replaces. */
-struct me_plan_call {
-	uint64_t end; /* of the call's instruction */
-	uint8_t last; /* the part that stands last beside the call, as me_leaf_find() numbers them; 0: none is moved */
-};
-
 /* A plan before blocks are cut at calls, and what decides about these calls. */
 struct me_plan_file {
 	struct me_plan plan;		 /* blocks and @line_log2 only */

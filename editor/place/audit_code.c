@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "editor/base/runtime.h"
 #include "libprof/note/audit_file.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 #include "editor/evidence/plt_stub.h"
 #include "editor/place/place_private.h"
 #include "editor/place/stub_code.h"
@@ -86,8 +86,8 @@ static bool begins_with_endbr64(const struct mp_cfg *cfg, const struct mp_block 
 static void shape_inlined(const struct me_placement *placement, struct me_copy *copy, uint32_t leaf)
 {
 	copy->inlined = true;
-	copy->inlined_size = copy->apart ? placement->leaves[leaf].apart_size
-					 : placement->leaves[leaf].size;
+	copy->end_size = copy->apart ? placement->leaves[leaf].apart_size
+				     : placement->leaves[leaf].size;
 	copy->leaf = leaf;
 	copy->body_size = copy->apart ? 0 : copy->body_size - ME_LEAF_CALL_SIZE;
 }
@@ -150,6 +150,8 @@ static void shape(const struct mp_cfg *cfg, struct me_placement *placement, uint
 	default: copy->body_size = block->size; break;
 	}
 	copy->via_slot = planned->via_slot;
+	if (copy->via_slot)
+		copy->end_size = ME_SLOT_BRANCH_SIZE;
 	copy->left_out = planned->left_out && block->term == MP_TERM_FALL;
 	if (copy->left_out)
 		copy->body_size = 0;

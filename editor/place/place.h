@@ -30,7 +30,7 @@ struct me_copy {
 	uint32_t body_size;
 	uint32_t stub;			  /* 0: a copy; else 1 + index in @stubs */
 	uint8_t align_log2, align_offset; /* as in the plan */
-	uint16_t inlined_size;		  /* bytes of the inlined instructions */
+	uint16_t end_size; /* bytes of the inlined instructions, or of the call or jump through a slot */
 	uint64_t new_vaddr;
 	uint32_t new_size;	   /* body, branch and jump; padding before it not counted */
 	bool branch : 1, jump : 1; /* a jcc, a jmp at the end */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* place_copy - sizes and alignment of one copy. */
-#include "editor/evidence/plt_stub.h"
 #include "editor/place/place_private.h"
 
 uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
@@ -19,10 +18,8 @@ uint32_t me_place_end(const struct mp_cfg *cfg, uint32_t from, uint64_t target)
 
 uint32_t me_copy_size(const struct me_copy *copy)
 {
-	uint32_t size = copy->body_size + copy->inlined_size;
+	uint32_t size = copy->body_size + copy->end_size;
 
-	if (copy->via_slot)
-		size += ME_SLOT_BRANCH_SIZE;
 	if (copy->branch)
 		size += copy->long_branch ? ME_LONG_BRANCH : ME_SHORT_BRANCH;
 	if (copy->jump)

@@ -20,7 +20,7 @@ static void print_copy(FILE *out, const struct me_print *data, uint32_t i)
 	else if (copy->clone)
 		fputs(", clone", out);
 	if (copy->inlined)
-		fprintf(out, ", %u bytes of a called function", copy->inlined_size);
+		fprintf(out, ", %u bytes of a called function", copy->end_size);
 	if (copy->branch)
 		fprintf(out, ", %s%s branch to 0x%" PRIx64, copy->long_branch ? "long" : "short",
 			copy->invert ? " inverted" : "", me_place_branch(cfg, p, copy));

@@ -24,8 +24,6 @@ void me_print_dot(FILE *out, enum me_print_what what, const struct me_print *dat
 
 /* "function NAME at ADDRESS: N blocks", and more words by the caller. */
 void me_print_head(FILE *out, const struct me_print *data, uint32_t func);
-/* The name of a function, escaped; its address where it has none. */
-void me_print_name(FILE *out, const struct mp_cfg *cfg, uint32_t func);
 const char *me_print_term(const struct mp_block *block);
 const char *me_print_kind(const struct mp_edge *edge);
 /* "entry, landing pad", ...; nothing where no flag is set. */

@@ -5,12 +5,21 @@
 #include "editor/print/print_private.h"
 #include "libprof/base/text.h"
 
+/* The name of a function, escaped; its address where it has none. */
+static void print_name(FILE *out, const struct mp_cfg *cfg, uint32_t func)
+{
+	if (*cfg->funcs[func].name)
+		mp_text_put(out, cfg->funcs[func].name);
+	else
+		fprintf(out, "0x%" PRIx64, cfg->funcs[func].vaddr);
+}
+
 void me_print_head(FILE *out, const struct me_print *data, uint32_t func)
 {
 	const struct mp_func *f = &data->cfg->funcs[func];
 
 	fputs("function ", out);
-	me_print_name(out, data->cfg, func);
+	print_name(out, data->cfg, func);
 	fprintf(out, " at 0x%" PRIx64 ": %" PRIu32 " blocks, %" PRIu64 " bytes", f->vaddr,
 		f->nr_blocks, f->size);
 }
@@ -87,12 +96,4 @@ const char *me_print_why(const struct me_plan_block *planned)
 const char *me_print_zone(uint8_t zone)
 {
 	return zone == ME_ZONE_HOT ? "hot" : "warm";
-}
-
-void me_print_name(FILE *out, const struct mp_cfg *cfg, uint32_t func)
-{
-	if (*cfg->funcs[func].name)
-		mp_text_put(out, cfg->funcs[func].name);
-	else
-		fprintf(out, "0x%" PRIx64, cfg->funcs[func].vaddr);
 }

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "editor/audit/run/audit_slot.h"
-#include "editor/base/defaults.h"
 #include "editor/refine/trials.h"
 #include "editor/refine/program_runner.h"
 #include "editor/train/train_private.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cfg_find - finds the function and the block around an address. */
-#include "libprof/cfg/cfg.h"
 
 #include "libprof/cfg/cfg_private.h"
 

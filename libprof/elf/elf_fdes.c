@@ -10,7 +10,6 @@
 #include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 #include "libprof/elf/eh.h"
-#include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
 static int append_fde(struct mp_elf *elf, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "libprof/base/search.h"
-#include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
 const struct mp_section *mp_elf_section(const struct mp_elf *elf, const char *name)

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
 uint8_t *mp_elf_copy(const struct mp_elf *elf, size_t size)

@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
 /* An undefined function of .dynsym with a value stands for its PLT entry. */

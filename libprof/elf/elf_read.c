@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* elf_read - reads bytes of a file that may not be mapped. */
-#include "libprof/elf/elf.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -13,7 +13,6 @@
 
 #include "libprof/base/grow.h"
 #include "libprof/elf/eh.h"
-#include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
 struct reloc_list {

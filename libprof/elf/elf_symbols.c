@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
 /* Names can be read safely up to the last NUL of the table: *@limit is that NUL's offset. */

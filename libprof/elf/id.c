@@ -10,7 +10,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "libprof/elf/elf.h"
 #include "libprof/elf/elf_private.h"
 
 bool mp_id_equal(const struct mp_id *a, const struct mp_id *b)

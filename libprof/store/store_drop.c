@@ -51,22 +51,8 @@ static int take(struct mp_store *store, int64_t nr, const char *find, const char
 	return r;
 }
 
-int mp_store_take_line(struct mp_store *store, int64_t nr, const char *line, struct mp_err *err)
-{
-	char find[120], count[120], less[120];
-
-	if (!strcmp(line, "attributed"))
-		return mp_store_take_samples(store, nr, err);
-	snprintf(find, sizeof(find),
-		 "SELECT min(session) FROM ledger WHERE what = '%s' AND nr > ?1", line);
-	snprintf(count, sizeof(count), "SELECT nr FROM ledger WHERE what = '%s' AND session = ?1",
-		 line);
-	snprintf(less, sizeof(less),
-		 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what = '%s'", line);
-	return take(store, nr, find, count, less, err);
-}
-
-int mp_store_take_samples(struct mp_store *store, int64_t nr, struct mp_err *err)
+/* Takes @nr samples out of the ledgers, the oldest session first. Return: 0, -EBADMSG, -errno. */
+static int take_samples(struct mp_store *store, int64_t nr, struct mp_err *err)
 {
 	return take(store, nr,
 		    "SELECT min(session) FROM ledger WHERE what = 'attributed' AND nr > ?1",
@@ -74,6 +60,21 @@ int mp_store_take_samples(struct mp_store *store, int64_t nr, struct mp_err *err
 		    "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what IN"
 		    " ('attributed', 'emitted')",
 		    err);
+}
+
+int mp_store_take_line(struct mp_store *store, int64_t nr, const char *line, struct mp_err *err)
+{
+	char find[120], count[120], less[120];
+
+	if (!strcmp(line, "attributed"))
+		return take_samples(store, nr, err);
+	snprintf(find, sizeof(find),
+		 "SELECT min(session) FROM ledger WHERE what = '%s' AND nr > ?1", line);
+	snprintf(count, sizeof(count), "SELECT nr FROM ledger WHERE what = '%s' AND session = ?1",
+		 line);
+	snprintf(less, sizeof(less),
+		 "UPDATE ledger SET nr = nr - ?2 WHERE session = ?1 AND what = '%s'", line);
+	return take(store, nr, find, count, less, err);
 }
 
 static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
@@ -92,7 +93,7 @@ static int balance(struct mp_store *store, int64_t module, struct mp_err *err)
 		r = run(store, "SELECT sum(nr_samples) FROM call WHERE module = ?1", module, 0,
 			&calls, err);
 	if (!r)
-		r = mp_store_take_samples(store, samples, err);
+		r = take_samples(store, samples, err);
 	if (!r)
 		r = mp_store_take_line(store, paths, "paths:decoded", err);
 	if (!r)

@@ -18,7 +18,5 @@ int mp_store_drop_module(struct mp_store *store, int64_t module, struct mp_err *
  * first. Return: 0, -EBADMSG, -errno.
  */
 int mp_store_take_line(struct mp_store *store, int64_t nr, const char *line, struct mp_err *err);
-/* Takes @nr samples out of the ledgers, the oldest session first. Return: 0, -EBADMSG, -errno. */
-int mp_store_take_samples(struct mp_store *store, int64_t nr, struct mp_err *err);
 
 #endif

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "libprof/base/grow.h"
-#include "libprof/unwind/cfi.h"
 #include "libprof/unwind/row_rule_private.h"
 #include "libprof/unwind/rows.h"
 #include "libprof/unwind/rows_laid.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "editor/emit/emit.h"
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 #include "editor/layout/plan_all.h"
 #include "editor/verify/verify.h"
 #include "libprof/insn/insn.h"

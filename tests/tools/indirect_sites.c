@@ -8,13 +8,13 @@
  * One line for each:
  *  site ADDRESS KIND MOVES	KIND: call; tail, a jump to another function; switch; goto, a jump to a
  *				label that is a value; unknown. MOVES: 1 if the function can be copied
- *  entry ADDRESS KIND MOVES	a function; KIND: leaf, as editor/evidence/leaf/leaf.h defines it, or plain
+ *  entry ADDRESS KIND MOVES	a function; KIND: leaf, as editor/rewrite/leaf.h defines it, or plain
  * Stubs of procedure linkage tables are no functions, so their jumps are missing.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 #include "libprof/elf/elf.h"
 #include "tests/support/eligible_tool.h"
 

@@ -6,7 +6,7 @@
  *	leaf-callees FILE
  *
  * One line for each:
- *  leaf ADDRESS BYTES		one block, as editor/evidence/leaf/leaf.h defines it, and the size of the code that
+ *  leaf ADDRESS BYTES		one block, as editor/rewrite/leaf.h defines it, and the size of the code that
  *				replaces calls
  *  branching ADDRESS BYTES	the same of several blocks
  *  caller ADDRESS BYTES	a function in which no call may be replaced, with its first range
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 #include "libprof/elf/elf.h"
 #include "tests/support/eligible_tool.h"
 

@@ -185,26 +185,6 @@ static void join(const struct me_object *o, struct me_ointervals *list, uint32_t
 	list->nr = nr;
 }
 
-bool me_odebug_begin_at(struct me_ointervals *list, uint32_t out, uint32_t off)
-{
-	for (uint32_t i = 0; i < list->nr; i++) {
-		struct me_ointerval found = list->list[i];
-
-		if (found.out != out || off < found.start || off >= found.end)
-			continue;
-		memmove(&list->list[1], &list->list[0], i * sizeof(found));
-		list->list[0] = found;
-		if (found.start == off)
-			return true;
-		if (!add_interval(list, &found))
-			return false;
-		list->list[0].start = off;
-		list->list[list->nr - 1].end = off;
-		return true;
-	}
-	return true;
-}
-
 /* The first instruction of the section that ends behind @off. */
 static uint32_t insn_over(const struct me_object *o, const struct me_ocode *code, uint64_t off)
 {
@@ -286,6 +266,27 @@ bool me_odebug_place(const struct me_odebug *d, struct me_addr addr, enum me_ous
 	return true;
 }
 
+/* The first of the ranges begins at @off of @out, if that is in one of them. Return: false: no memory. */
+static bool begin_at(struct me_ointervals *list, uint32_t out, uint32_t off)
+{
+	for (uint32_t i = 0; i < list->nr; i++) {
+		struct me_ointerval found = list->list[i];
+
+		if (found.out != out || off < found.start || off >= found.end)
+			continue;
+		memmove(&list->list[1], &list->list[0], i * sizeof(found));
+		list->list[0] = found;
+		if (found.start == off)
+			return true;
+		if (!add_interval(list, &found))
+			return false;
+		list->list[0].start = off;
+		list->list[list->nr - 1].end = off;
+		return true;
+	}
+	return true;
+}
+
 int me_odebug_map_entry(struct me_odebug *d, const struct me_oentry *e, struct me_ointervals *out)
 {
 	uint32_t section, off;
@@ -295,5 +296,5 @@ int me_odebug_map_entry(struct me_odebug *d, const struct me_oentry *e, struct m
 	    !me_odebug_place(d, (struct me_addr){e->section, e->start}, ME_OUSE_START, &section,
 			     &off))
 		return rc;
-	return me_odebug_begin_at(out, section, off) ? 0 : me_odebug_no_memory(d);
+	return begin_at(out, section, off) ? 0 : me_odebug_no_memory(d);
 }

@@ -138,8 +138,6 @@ void me_odebug_put_reloc(struct me_bytes *relocs, uint64_t off, uint32_t symbol,
 			 uint64_t addend);
 /* Return: false: there is no memory. */
 bool me_odebug_add_shift(struct me_oshifts *shifts, uint64_t old, uint64_t new);
-/* Return: false: nothing began at @old. */
-bool me_odebug_shifted(const struct me_oshifts *shifts, uint64_t old, uint64_t *new);
 /* Number of relocations of the section in [from, to). */
 uint32_t me_odebug_nr_relocs(const struct me_odebug *d, uint32_t section, uint64_t from,
 			     uint64_t to);
@@ -154,8 +152,6 @@ int me_odebug_code(struct me_odebug *d);
 /* me_odebug_map - append where the old code [start, end) of a section is now. Return: 0, -ENOMEM, -EPERM. */
 int me_odebug_map(struct me_odebug *d, uint32_t section, uint64_t start, uint64_t end,
 		  struct me_ointervals *out);
-/* The first of the ranges begins at @off of @out, if that is in one of them. Return: false: no memory. */
-bool me_odebug_begin_at(struct me_ointervals *list, uint32_t out, uint32_t off);
 /*
  * me_odebug_place - where the instruction at @addr is now (@use ME_OUSE_START), or what stands
  * behind the instruction that ends there. Return: false: there is no such instruction.
@@ -168,8 +164,6 @@ int me_odebug_lines(struct me_odebug *d);
 
 /* ---- object_debug_unit.c ---- */
 int me_odebug_units(struct me_odebug *d);
-/* Reads the bases of a unit: those of its lists, and of its addresses. */
-int me_odebug_bases(struct me_odebug *d, struct me_ounit *unit);
 /* Writes .debug_abbrev. */
 int me_odebug_put_abbrevs(struct me_odebug *d);
 /* The address @v, of a unit's entry. Return: 0, -EPERM. */

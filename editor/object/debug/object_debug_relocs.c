@@ -83,6 +83,17 @@ static int translate_code(struct me_odebug *d, Elf64_Rela *r)
 	return 0;
 }
 
+/* Return: false: nothing began at @old. */
+static bool shifted(const struct me_oshifts *shifts, uint64_t old, uint64_t *new)
+{
+	uint32_t low = mp_search(i, 0, shifts->nr, shifts->list[i].old < old);
+
+	if (low == shifts->nr || shifts->list[low].old != old)
+		return false;
+	*new = shifts->list[low].new;
+	return true;
+}
+
 /* An offset in another section of debug information. */
 static int translate_offset(struct me_odebug *d, const struct me_oshifts *shifts, Elf64_Rela *r)
 {
@@ -90,7 +101,7 @@ static int translate_offset(struct me_odebug *d, const struct me_oshifts *shifts
 	uint64_t value = d->o->in->symbols[index].st_value, new;
 
 	if (ELF64_R_TYPE(r->r_info) != R_X86_64_32 ||
-	    !me_odebug_shifted(shifts, value + (uint64_t)r->r_addend, &new))
+	    !shifted(shifts, value + (uint64_t)r->r_addend, &new))
 		return me_odebug_refuse(d, "refers to a table that is not there");
 	r->r_info = ELF64_R_INFO((uint64_t)me_object_symbol(d->o, index), ELF64_R_TYPE(r->r_info));
 	r->r_addend = (int64_t)(new - value);
@@ -143,15 +154,5 @@ bool me_odebug_add_shift(struct me_oshifts *shifts, uint64_t old, uint64_t new)
 	if (mp_grow(shifts->list, shifts->cap, (uint64_t)shifts->nr + 1))
 		return false;
 	shifts->list[shifts->nr++] = (struct me_oshift){old, new};
-	return true;
-}
-
-bool me_odebug_shifted(const struct me_oshifts *shifts, uint64_t old, uint64_t *new)
-{
-	uint32_t low = mp_search(i, 0, shifts->nr, shifts->list[i].old < old);
-
-	if (low == shifts->nr || shifts->list[low].old != old)
-		return false;
-	*new = shifts->list[low].new;
 	return true;
 }

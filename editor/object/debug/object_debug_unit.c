@@ -136,27 +136,6 @@ static int read_unit(struct me_odebug *d, uint32_t section, uint64_t off, uint64
 	return find_table(d, table.off, h.version, &d->units[d->nr_units - 1].table);
 }
 
-int me_odebug_units(struct me_odebug *d)
-{
-	int rc = 0;
-
-	if (d->addr) {
-		d->uses = calloc(me_odebug_section(d, d->addr)->header.sh_size + 1, 1);
-		if (!d->uses)
-			return me_odebug_no_memory(d);
-	}
-	for (uint32_t i = 1; !rc && i < d->o->in->nr_sections; i++) {
-		const struct mp_relobj_section *s = me_odebug_section(d, i);
-		uint64_t off = 0;
-
-		while (!rc && has_units(s) && off < s->header.sh_size)
-			rc = read_unit(d, i, off, &off);
-	}
-	for (uint32_t i = 0; !rc && i < d->nr_units; i++)
-		rc = me_odebug_bases(d, &d->units[i]);
-	return rc;
-}
-
 /* An offset in the section @wanted. */
 static int read_base(struct me_odebug *d, const struct me_ounit *unit, uint64_t off,
 		     uint32_t wanted, uint64_t *base)
@@ -167,7 +146,8 @@ static int read_base(struct me_odebug *d, const struct me_ounit *unit, uint64_t 
 	return wanted && (!addr.section || addr.section == wanted) ? 0 : damaged(d);
 }
 
-int me_odebug_bases(struct me_odebug *d, struct me_ounit *unit)
+/* Reads the bases of a unit: those of its lists, and of its addresses. */
+static int read_bases(struct me_odebug *d, struct me_ounit *unit)
 {
 	const struct mp_relobj_section *s = me_odebug_section(d, unit->section);
 	struct me_abbrevs *t = &d->abbrevs[unit->table].abbrevs;
@@ -200,6 +180,27 @@ int me_odebug_bases(struct me_odebug *d, struct me_ounit *unit)
 	}
 	/* Its number needs the base of addresses. */
 	return !rc && low.p ? me_odebug_address(d, unit, &low, &unit->base) : rc;
+}
+
+int me_odebug_units(struct me_odebug *d)
+{
+	int rc = 0;
+
+	if (d->addr) {
+		d->uses = calloc(me_odebug_section(d, d->addr)->header.sh_size + 1, 1);
+		if (!d->uses)
+			return me_odebug_no_memory(d);
+	}
+	for (uint32_t i = 1; !rc && i < d->o->in->nr_sections; i++) {
+		const struct mp_relobj_section *s = me_odebug_section(d, i);
+		uint64_t off = 0;
+
+		while (!rc && has_units(s) && off < s->header.sh_size)
+			rc = read_unit(d, i, off, &off);
+	}
+	for (uint32_t i = 0; !rc && i < d->nr_units; i++)
+		rc = read_bases(d, &d->units[i]);
+	return rc;
 }
 
 /* ---- addresses -------------------------------------------------------------------------------- */

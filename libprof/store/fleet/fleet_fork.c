@@ -3,7 +3,6 @@
  * fleet_fork - what is done to the whole base of a fleet's counts: begins it, keeps own counts,
  * checks it.
  */
-#include "libprof/store/fleet/fleet_base.h"
 
 #include <stdlib.h>
 

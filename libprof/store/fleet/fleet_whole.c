@@ -8,7 +8,6 @@
 
 #include "libprof/context/context_codec.h"
 #include "libprof/context/context_pack.h"
-#include "libprof/store/fleet/fleet_paths.h"
 #include "libprof/store/store_codec.h"
 #include "libprof/store/store_path_list.h"
 #include "libprof/store/store_paths.h"

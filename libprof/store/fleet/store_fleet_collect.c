@@ -16,7 +16,6 @@
 
 #include "libprof/store/fleet/fleet_private.h"
 #include "libprof/store/fleet/fleet_whole.h"
-#include "libprof/store/store_codec.h"
 
 /* Modules per transaction: the collector waits meanwhile. */
 #define MODULES_MAX 256

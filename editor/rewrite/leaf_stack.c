@@ -9,9 +9,8 @@
  */
 #include <stdlib.h>
 
-#include "editor/evidence/leaf/leaf_private.h"
+#include "editor/rewrite/leaf_private.h"
 #include "editor/unwind/unwind.h"
-#include "libprof/insn/insn.h"
 
 enum { /* bytes */
 	WORD = 8,

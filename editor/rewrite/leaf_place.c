@@ -5,9 +5,8 @@
  */
 #include <string.h>
 
-#include "editor/evidence/leaf/leaf_private.h"
+#include "editor/rewrite/leaf_private.h"
 #include "editor/evidence/plt_stub.h"
-#include "libprof/insn/insn.h"
 
 enum { /* bytes */
 	SHORT_BRANCH = 2,

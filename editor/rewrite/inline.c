@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * optimize_inline - replaces calls of functions by these functions' instructions, in hot
- * copies. evidence/leaf/leaf.h says which functions; verify_inline.c proves the result. The layout is
- * decided before, so it does not depend on this. Called by optimize.c.
- *
- * The replacement has another length than the call. So the call must be the last instruction of its
- * block: blocks are cut behind these calls.
- */
+/* inline - decides by counts: code in place of a call makes the hot code larger. */
+#include "editor/rewrite/inline.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "editor/base/mix.h"
-#include "editor/evidence/leaf/leaf.h"
-#include "editor/evidence/leaf/stack_walk.h"
-#include "editor/optimize/optimize_private.h"
+#include "editor/rewrite/leaf.h"
+#include "editor/rewrite/stack_walk.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/base/grow.h"
 #include "libprof/base/search.h"
@@ -44,83 +38,69 @@ enum answer {
 /* 1 + an index is below. */
 #define NO_LEAF UINT16_MAX
 
-/* A call that is replaced. */
-struct replaced {
-	uint64_t end;
-	uint16_t leaf; /* 1 + index */
-};
-
 struct finder {
-	const struct me_job *job;
-	uint8_t *copied, *hot; /* per block: does the plan copy it; into the hot zone? */
+	struct me_rewriting *r;
+	const struct mp_cfg *cfg;
+	const uint8_t *copied; /* per block: does the plan copy it? */
+	uint8_t *hot;	       /* per block: into the hot zone? */
 	uint32_t *planned_at;  /* per block: where the plan copies it; UINT32_MAX: nowhere */
 	uint8_t *callers;      /* per function: enum answer to me_leaf_caller() */
 	uint16_t *leaf_of;     /* per function: 1 + index in @leaves, or NO_LEAF; 0: not asked */
 	uint8_t *last_of; /* per function: the part that arrange() chose as the last one; 0: none */
 	double nr_calls;  /* executed; 0: not known */
-	bool arranges;	  /* parts do not stand as in the original */
 	bool may_call;	  /* functions that call others replace calls */
-	struct replaced *replaced;
-	uint32_t nr_replaced;
 	struct me_leaf *leaves;
 	uint32_t nr_leaves;
 	uint32_t cap_leaves;
 	bool failed; /* out of memory */
 };
 
-static bool has_debug(const struct me_job *job)
+static bool finder_init(struct finder *f, struct me_rewriting *r, const uint8_t *copied)
 {
-	return job->debug || mp_elf_section(job->elf, ".debug_info") ||
-	       mp_elf_section(job->elf, ".zdebug_info");
-}
+	const struct mp_cfg *cfg = r->cfg;
 
-static bool finder_init(struct finder *f, const struct me_job *job)
-{
 	*f = (struct finder){
-		.job = job,
-		.copied = me_job_find_copied(job),
-		.hot = calloc((size_t)job->cfg->nr_blocks + 1, 1),
-		.planned_at = calloc((size_t)job->cfg->nr_blocks + 1, sizeof(*f->planned_at)),
-		.callers = calloc((size_t)job->cfg->nr_funcs + 1, 1),
-		.leaf_of = calloc((size_t)job->cfg->nr_funcs + 1, sizeof(*f->leaf_of)),
-		.last_of = calloc((size_t)job->cfg->nr_funcs + 1, 1),
-		.replaced = malloc(((size_t)job->cfg->nr_calls + 1) * sizeof(*f->replaced)),
+		.r = r,
+		.cfg = cfg,
+		.copied = copied,
+		.hot = calloc((size_t)cfg->nr_blocks + 1, 1),
+		.planned_at = calloc((size_t)cfg->nr_blocks + 1, sizeof(*f->planned_at)),
+		.callers = calloc((size_t)cfg->nr_funcs + 1, 1),
+		.leaf_of = calloc((size_t)cfg->nr_funcs + 1, sizeof(*f->leaf_of)),
+		.last_of = calloc((size_t)cfg->nr_funcs + 1, 1),
+		/* Without a profile, all of these calls would have to pay. */
+		.may_call = r->arranges && !me_walks_stack(cfg->elf),
 	};
-	if (!f->copied || !f->hot || !f->planned_at || !f->callers || !f->leaf_of || !f->last_of ||
-	    !f->replaced)
+	r->replaced = malloc(((size_t)cfg->nr_calls + 1) * sizeof(*r->replaced));
+	if (!f->hot || !f->planned_at || !f->callers || !f->leaf_of || !f->last_of || !r->replaced)
 		return false;
-	f->arranges = job->counts.block || job->options->stress_inline || job->given.arranges;
-	/* Without a profile, all of these calls would have to pay. */
-	f->may_call = f->arranges && !me_walks_stack(job->elf);
-	memset(f->planned_at, 0xff, job->cfg->nr_blocks * sizeof(*f->planned_at));
-	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
-		const struct me_plan_block *planned = &job->plan.blocks[i];
+	memset(f->planned_at, 0xff, cfg->nr_blocks * sizeof(*f->planned_at));
+	for (uint32_t i = 0; i < r->plan->nr_blocks; i++) {
+		const struct me_plan_block *planned = &r->plan->blocks[i];
 
 		if (planned->stub)
 			continue;
 		/* In place of a call nothing would be left out. */
 		if (planned->left_out)
-			f->leaf_of[job->cfg->blocks[planned->block].func] = NO_LEAF;
+			f->leaf_of[cfg->blocks[planned->block].func] = NO_LEAF;
 		if (planned->zone == ME_ZONE_HOT && !planned->left_out)
 			f->hot[planned->block] = 1;
 		if (!planned->clone)
 			f->planned_at[planned->block] = i;
 	}
-	for (uint32_t c = 0; job->counts.block && c < job->cfg->nr_calls; c++)
-		if (!job->cfg->calls[c].tail)
-			f->nr_calls += job->counts.block[job->cfg->calls[c].block];
+	for (uint32_t c = 0; r->counts && c < cfg->nr_calls; c++)
+		if (!cfg->calls[c].tail)
+			f->nr_calls += r->counts[cfg->calls[c].block];
 	return true;
 }
 
 static void finder_fini(struct finder *f)
 {
-	free(f->copied);
 	free(f->hot);
 	free(f->planned_at);
 	free(f->callers);
 	free(f->leaf_of);
 	free(f->last_of);
-	free(f->replaced);
 	free(f->leaves);
 }
 
@@ -133,25 +113,25 @@ static uint64_t throw_dice(uint64_t seed, uint64_t at)
 /* Return: what the plan that was given says of a call which ends at @end; NULL: it stays. */
 static const struct me_plan_call *given_call(const struct finder *f, uint64_t end)
 {
-	const struct me_plan_file *given = &f->job->given;
-	uint32_t low = mp_search(i, 0, given->nr_calls, given->calls[i].end < end);
+	const struct me_rewriting *r = f->r;
+	uint32_t low = mp_search(i, 0, r->nr_calls, r->calls[i].end < end);
 
-	return low < given->nr_calls && given->calls[low].end == end ? &given->calls[low] : NULL;
+	return low < r->nr_calls && r->calls[low].end == end ? &r->calls[low] : NULL;
 }
 
 static bool may_lose_calls(struct finder *f, uint32_t func)
 {
 	if (f->callers[func] == UNKNOWN)
-		f->callers[func] = me_leaf_caller(f->job->cfg, func) ? YES : NO;
+		f->callers[func] = me_leaf_caller(f->cfg, func) ? YES : NO;
 	return f->callers[func] == YES;
 }
 
 /* Return: the block at the entry of @func, behind which its part for cold code may lie; MP_NONE: none. */
 static uint32_t entry_of(const struct finder *f, uint32_t func)
 {
-	const struct mp_func *fn = &f->job->cfg->funcs[func];
+	const struct mp_func *fn = &f->cfg->funcs[func];
 
-	return fn->nr_blocks ? mp_cfg_block_starting(f->job->cfg, fn->vaddr) : MP_NONE;
+	return fn->nr_blocks ? mp_cfg_block_starting(f->cfg, fn->vaddr) : MP_NONE;
 }
 
 /* Does the plan copy the entry of @func? Then its blocks may move, also those that stay. */
@@ -166,29 +146,27 @@ static bool may_move(const struct finder *f, uint32_t func)
  * random. */
 static uint64_t wanted_place(const struct finder *f, const struct me_leaf_part *part)
 {
-	uint32_t block = mp_cfg_block_at(f->job->cfg, part->vaddr);
-	const struct me_optimize_options *o = f->job->options;
-	uint64_t place = f->planned_at[block];
+	uint32_t block = mp_cfg_block_at(f->cfg, part->vaddr);
+	const uint64_t *seed = f->r->stress;
+	uint64_t place = seed ? me_mix(*seed + part->vaddr) % UINT32_MAX : f->planned_at[block];
 
-	if (o->stress_inline)
-		place = me_mix(o->stress_inline_seed + part->vaddr) % UINT32_MAX;
-	return place | (uint64_t)(o->stress_inline ? place % 3 == 0 : !f->hot[block]) << 32;
+	return place | (uint64_t)(seed ? place % 3 == 0 : !f->hot[block]) << 32;
 }
 
 /* How often a part runs, for the choice of the last one. Under stress at random. */
 static double runs(const struct finder *f, const struct me_leaf_part *part)
 {
-	const struct me_optimize_options *o = f->job->options;
+	const uint64_t *seed = f->r->stress;
 
-	return o->stress_inline ? (double)me_mix(~o->stress_inline_seed + part->vaddr)
-				: f->job->counts.block[mp_cfg_block_at(f->job->cfg, part->vaddr)];
+	return seed ? (double)me_mix(~*seed + part->vaddr)
+		    : f->r->counts[mp_cfg_block_at(f->cfg, part->vaddr)];
 }
 
 static bool favours_fall(const struct finder *f, uint32_t block)
 {
 	uint32_t at = f->planned_at[block];
 
-	return at != UINT32_MAX && f->job->plan.blocks[at].favour_fall;
+	return at != UINT32_MAX && f->r->plan->blocks[at].favour_fall;
 }
 
 /*
@@ -204,7 +182,7 @@ static bool arrange(const struct finder *f, struct me_leaf *leaf)
 	leaf->parts[0].favour_next = favours_fall(f, entry_of(f, leaf->func));
 	for (uint8_t i = 1; i < leaf->nr_parts; i++) {
 		struct me_leaf_part *part = &leaf->parts[i];
-		uint32_t block = mp_cfg_block_at(f->job->cfg, part->vaddr);
+		uint32_t block = mp_cfg_block_at(f->cfg, part->vaddr);
 		uint8_t k = i;
 
 		at[i] = wanted_place(f, part);
@@ -212,7 +190,7 @@ static bool arrange(const struct finder *f, struct me_leaf *leaf)
 		for (; k > 1 && at[order[k - 1]] > at[i]; k--)
 			order[k] = order[k - 1];
 		order[k] = i;
-		if (f->job->options->plan)
+		if (f->r->given)
 			last = (part->returns || part->tails) && i == f->last_of[leaf->func] ? i
 											     : last;
 		else if ((part->returns || part->tails) && runs(f, part) > most) {
@@ -243,13 +221,13 @@ static bool may_call(const struct finder *f, const struct me_leaf *leaf)
 
 	for (uint8_t i = 0; i < leaf->nr_parts; i++)
 		tails |= leaf->parts[i].tails;
-	return f->may_call && !(tails && has_debug(f->job));
+	return f->may_call && !(tails && f->r->described);
 }
 
 /* Does debug information, if there is any, get the lines of @func in place of a call? It does for one part only. */
 static bool is_described(const struct finder *f, uint32_t func)
 {
-	return f->job->cfg->funcs[func].nr_ranges == 1 || !has_debug(f->job);
+	return f->cfg->funcs[func].nr_ranges == 1 || !f->r->described;
 }
 
 /* Return: 1 + index of the leaf that @func is, or NO_LEAF. Out of memory, sets @failed. */
@@ -268,12 +246,11 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 		return NO_LEAF;
 	}
 	leaf = &f->leaves[f->nr_leaves];
-	is = me_leaf_find(f->job->cfg, func, leaf);
+	is = me_leaf_find(f->cfg, func, leaf);
 	f->failed |= is < 0;
 	if (is <= 0 || (leaf->calls && !may_call(f, leaf)) ||
-	    (leaf->calls && f->job->options->layout.slots &&
-	     !me_leaf_use_slots(f->job->cfg, leaf)) ||
-	    (f->arranges && !arrange(f, leaf)))
+	    (leaf->calls && f->r->slots && !me_leaf_use_slots(f->cfg, leaf)) ||
+	    (f->r->arranges && !arrange(f, leaf)))
 		return NO_LEAF;
 	f->leaf_of[func] = (uint16_t)++f->nr_leaves;
 	return f->leaf_of[func];
@@ -282,28 +259,28 @@ static uint16_t ask_leaf(struct finder *f, uint32_t func)
 /* Under stress, the seed chooses a quarter to all of the calls. */
 static bool is_chosen(const struct finder *f, const struct mp_call *call)
 {
-	uint64_t seed = f->job->options->stress_inline_seed;
+	uint64_t seed = *f->r->stress;
 
-	return throw_dice(seed, mp_call_insn(f->job->cfg, call)) <= seed % 4;
+	return throw_dice(seed, mp_call_insn(f->cfg, call)) <= seed % 4;
 }
 
 /* May @call pay, if the code is small enough? */
 static bool is_hot(const struct finder *f, const struct mp_call *call)
 {
-	if (f->job->options->plan)
-		return given_call(f, mp_call_insn(f->job->cfg, call) + ME_LEAF_CALL_SIZE);
-	if (f->job->options->stress_inline)
+	if (f->r->given)
+		return given_call(f, mp_call_insn(f->cfg, call) + ME_LEAF_CALL_SIZE);
+	if (f->r->stress)
 		return is_chosen(f, call);
-	return f->hot[call->block] && (f->nr_calls <= 0 || f->job->counts.block[call->block] >=
-								   SHARE_OF_CALLS * f->nr_calls);
+	return f->hot[call->block] &&
+	       (f->nr_calls <= 0 || f->r->counts[call->block] >= SHARE_OF_CALLS * f->nr_calls);
 }
 
 /* Does it pay that @leaf replaces @call, which is_hot()? Without a profile, only small code does. */
 static bool pays(const struct finder *f, const struct mp_call *call, const struct me_leaf *leaf)
 {
-	const double *count = f->job->counts.block;
+	const double *count = f->r->counts;
 
-	if (f->job->options->plan || f->job->options->stress_inline || leaf->size <= SMALL)
+	if (f->r->given || f->r->stress || leaf->size <= SMALL)
 		return true;
 	if (f->nr_calls <= 0 || count[call->block] < SHARE_OF_CALLS_LARGE * f->nr_calls)
 		return false;
@@ -316,7 +293,7 @@ static bool has_rows(struct finder *f, const struct mp_call *call, uint64_t vadd
 		     const struct me_leaf *leaf)
 {
 	int has = !leaf->frame ? 1
-			       : me_unwind_composes(f->job->cfg, call->block, vaddr, leaf->func,
+			       : me_unwind_composes(f->cfg, call->block, vaddr, leaf->func,
 						    me_leaf_raised(leaf));
 
 	f->failed |= has < 0;
@@ -326,7 +303,7 @@ static bool has_rows(struct finder *f, const struct mp_call *call, uint64_t vadd
 /* Return: 1 + index of the leaf that may replace @call, which ends at *@end; NO_LEAF: it stays. */
 static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t *end)
 {
-	const struct mp_cfg *cfg = f->job->cfg;
+	const struct mp_cfg *cfg = f->cfg;
 	const struct mp_block *block = &cfg->blocks[call->block];
 	uint64_t vaddr = mp_call_insn(cfg, call), block_end = block->vaddr + block->size;
 	const uint8_t *bytes = mp_elf_bytes(cfg->elf, vaddr, 1);
@@ -342,7 +319,7 @@ static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t 
 	/* Few calls pay even if the code is small, and the others need not be looked at. */
 	if (!is_hot(f, call))
 		return NO_LEAF;
-	if (f->job->options->plan && !f->leaf_of[call->callee])
+	if (f->r->given && !f->leaf_of[call->callee])
 		f->last_of[call->callee] = given_call(f, *end)->last;
 	leaf = ask_leaf(f, call->callee);
 	if (leaf == NO_LEAF || !pays(f, call, &f->leaves[leaf - 1]) ||
@@ -359,66 +336,38 @@ static uint16_t leaf_for(struct finder *f, const struct mp_call *call, uint64_t 
 		       : NO_LEAF;
 }
 
-/* Return: 0, -EBADMSG: the plan wants another call replaced. */
-static int choose(struct finder *f, struct mp_err *err)
+int me_inline_choose(struct me_rewriting *r, const uint8_t *copied, struct mp_err *err)
 {
-	const struct mp_cfg *cfg = f->job->cfg;
-
-	for (uint32_t c = 0; c < cfg->nr_calls; c++) {
-		struct replaced *replaced = &f->replaced[f->nr_replaced];
-
-		replaced->leaf = leaf_for(f, &cfg->calls[c], &replaced->end);
-		f->nr_replaced += replaced->leaf != NO_LEAF;
-	}
-	if (f->failed)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	if (f->job->options->plan && f->nr_replaced != f->job->given.nr_calls)
-		return mp_err_set(err, EBADMSG, "%s: replaces a call that has to stay",
-				  f->job->options->plan);
-	return 0;
-}
-
-/* For the plan's file. */
-static int note_replaced(const struct finder *f, struct me_job *job, struct mp_err *err)
-{
-	job->replaced = calloc((size_t)f->nr_replaced + 1, sizeof(*job->replaced));
-	if (!job->replaced)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < f->nr_replaced; i++)
-		job->replaced[i] = (struct me_plan_call){
-			.end = f->replaced[i].end,
-			.last = f->last_of[f->leaves[f->replaced[i].leaf - 1].func]};
-	job->nr_replaced = f->nr_replaced;
-	return 0;
-}
-
-/* Cut blocks behind calls in their middle. Return: 0, or negative with @err. */
-static int cut(const struct finder *f, struct me_job *job, struct mp_err *err)
-{
-	const struct mp_cfg *cfg = job->cfg;
-	uint64_t *cuts = malloc(((size_t)f->nr_replaced + 1) * sizeof(*cuts));
-	uint32_t nr = 0;
+	struct finder f;
 	int rc = 0;
 
-	if (!cuts)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < f->nr_replaced; i++) {
-		uint64_t end = f->replaced[i].end;
-		const struct mp_block *block = &cfg->blocks[mp_cfg_block_at(cfg, end - 1)];
+	if (!finder_init(&f, r, copied))
+		f.failed = true;
+	for (uint32_t c = 0; !f.failed && c < r->cfg->nr_calls; c++) {
+		struct me_plan_call *call = &r->replaced[r->nr_replaced];
 
-		if (end < block->vaddr + block->size)
-			cuts[nr++] = end;
+		call->leaf = leaf_for(&f, &r->cfg->calls[c], &call->end);
+		if (call->leaf == NO_LEAF)
+			continue;
+		call->last = f.last_of[f.leaves[call->leaf - 1].func];
+		r->nr_replaced++;
 	}
-	if (nr)
-		rc = me_job_cut_blocks(job, cuts, nr, err);
-	free(cuts);
+	if (f.failed) {
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+	} else if (r->given && r->nr_replaced != r->nr_calls) {
+		rc = mp_err_set(err, EBADMSG, "replaces a call that has to stay");
+	} else {
+		r->plan->leaves = f.leaves;
+		r->plan->nr_leaves = f.nr_leaves;
+		f.leaves = NULL;
+	}
+	finder_fini(&f);
 	return rc;
 }
 
 /* Plans the code that lies apart, behind all others: it runs seldom. Return: 0, or negative with @err. */
-static int add_aparts(struct me_job *job, uint32_t nr, struct mp_err *err)
+static int add_aparts(struct me_plan *plan, uint32_t nr, struct mp_err *err)
 {
-	struct me_plan *plan = &job->plan;
 	uint32_t at = plan->nr_blocks;
 	struct me_plan_block *blocks =
 		reallocarray(plan->blocks, (size_t)plan->nr_blocks + nr, sizeof(*blocks));
@@ -438,55 +387,28 @@ static int add_aparts(struct me_job *job, uint32_t nr, struct mp_err *err)
 	return 0;
 }
 
-/* Mark the planned blocks that end in such a call. Under stress, all of them or three in four, of all zones. */
-static int mark(struct finder *f, struct me_job *job, struct mp_err *err)
+/* Under stress, all of these blocks or three in four, of all zones. */
+int me_inline_mark(const struct me_rewriting *r, struct mp_err *err)
 {
-	const struct me_optimize_options *o = job->options;
-	const struct mp_cfg *cfg = job->cfg;
+	const uint64_t *seed = r->stress;
+	struct me_plan *plan = r->plan;
 	uint32_t nr_apart = 0;
-	uint16_t *leaf_at = calloc((size_t)cfg->nr_blocks + 1, sizeof(*leaf_at));
+	uint16_t *leaf_at = calloc((size_t)r->cfg->nr_blocks + 1, sizeof(*leaf_at));
 
 	if (!leaf_at)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < f->nr_replaced; i++)
-		leaf_at[mp_cfg_block_at(cfg, f->replaced[i].end - 1)] = f->replaced[i].leaf;
-	for (uint32_t i = 0; i < job->plan.nr_blocks; i++) {
-		struct me_plan_block *planned = &job->plan.blocks[i];
-		bool wanted = o->stress_inline ? o->stress_inline_seed % 4 == 3 ||
-							 throw_dice(~o->stress_inline_seed, i) != 0
-					       : planned->zone == ME_ZONE_HOT;
+	for (uint32_t i = 0; i < r->nr_replaced; i++)
+		leaf_at[mp_cfg_block_at(r->cfg, r->replaced[i].end - 1)] = r->replaced[i].leaf;
+	for (uint32_t i = 0; i < plan->nr_blocks; i++) {
+		struct me_plan_block *planned = &plan->blocks[i];
+		bool wanted = seed ? *seed % 4 == 3 || throw_dice(~*seed, i) != 0
+				   : planned->zone == ME_ZONE_HOT;
 
-		planned->inlined = wanted && !planned->stub && !planned->left_out
-					   ? leaf_at[planned->block]
-					   : 0;
-		nr_apart += planned->inlined && f->leaves[planned->inlined - 1].apart_size;
+		if (!wanted || planned->stub || planned->left_out)
+			continue;
+		planned->inlined = leaf_at[planned->block];
+		nr_apart += planned->inlined && plan->leaves[planned->inlined - 1].apart_size;
 	}
 	free(leaf_at);
-	job->plan.leaves = f->leaves;
-	job->plan.nr_leaves = f->nr_leaves;
-	f->leaves = NULL;
-	return nr_apart ? add_aparts(job, nr_apart, err) : 0;
-}
-
-int me_job_inline_leaves(struct me_job *job, struct mp_err *err)
-{
-	struct finder f;
-	int rc;
-
-	if (!job->options->layout.inline_leaves || me_counting_any(&job->options->counting) ||
-	    job->added.nr_stubs)
-		return 0;
-	if (finder_init(&f, job)) {
-		rc = choose(&f, err);
-		if (!rc && job->options->save_plan)
-			rc = note_replaced(&f, job, err);
-		if (!rc)
-			rc = cut(&f, job, err);
-		if (!rc)
-			rc = mark(&f, job, err);
-	} else {
-		rc = mp_err_set(err, ENOMEM, "out of memory");
-	}
-	finder_fini(&f);
-	return rc;
+	return nr_apart ? add_aparts(plan, nr_apart, err) : 0;
 }

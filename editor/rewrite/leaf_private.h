@@ -5,7 +5,7 @@
 
 #include <Zydis/Zydis.h>
 
-#include "editor/evidence/leaf/leaf.h"
+#include "editor/rewrite/leaf.h"
 #include "libprof/insn/insn.h"
 
 /* One instruction with all of its operands. */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* leaf_insn - what a single instruction of a leaf may be. */
-#include "editor/evidence/leaf/leaf_private.h"
+#include "editor/rewrite/leaf_private.h"
 #include "libprof/insn/decoder.h"
-#include "libprof/insn/insn.h"
 
 bool me_leaf_is_stack_pointer(ZydisRegister reg)
 {

@@ -3,7 +3,7 @@
  * leaf_changed - the registers that a function in place of a call changes, if only for a while. Debug information must
  * not find the calling function's variables in them. Called by debug.
  */
-#include "editor/evidence/leaf/leaf_private.h"
+#include "editor/rewrite/leaf_private.h"
 
 enum { /* numbers of registers in DWARF (System V ABI, figure 3.36) */
 	STACK_POINTER = 7,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "editor/evidence/leaf/stack_walk.h"
+#include "editor/rewrite/stack_walk.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_leaf - which functions may stand in place of a call, and in which functions calls may be replaced. */
-#include "editor/evidence/leaf/leaf.h"
-#include "editor/evidence/leaf/stack_walk.h"
+#include "editor/rewrite/leaf.h"
+#include "editor/rewrite/stack_walk.h"
 
 #include "tests/support/compile.h"
 #include "tests/unit/suite.h"

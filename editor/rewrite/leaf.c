@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* leaf - decodes with all operands, also those that an instruction does not name. */
 
-#include "editor/evidence/leaf/leaf_private.h"
+#include "editor/rewrite/leaf_private.h"
 #include "editor/unwind/unwind.h"
 #include "libprof/insn/decoder.h"
 
