@@ -17,7 +17,7 @@
 #include "daemon/module/sandbox.h"
 
 /*
- * Seconds until a statement is answered as a whole, or a row of many is there. The slowest statement of a large fleet takes
+ * Most seconds to wait for the whole answer to a statement, or for the next row where rows come one by one. The slowest statement of a large fleet takes
  * some minutes. A host whose server says nothing has to undo builds whose lease is over.
  */
 #define ANSWER_S 1800
@@ -188,8 +188,9 @@ static void wait_for_result(PGconn *conn, int64_t until)
 		struct pollfd p = {.fd = PQsocket(conn),
 				   .events = (short)(more ? POLLIN | POLLOUT : POLLIN)};
 
-		if ((poll(&p, 1, 1000) < 0 && errno != EINTR) || now_s() >= until ||
-		    (p.revents && !PQconsumeInput(conn))) {
+		/* Bytes that TLS has read already do not show at the socket. */
+		if ((poll(&p, 1, 100) < 0 && errno != EINTR) || now_s() >= until ||
+		    !PQconsumeInput(conn)) {
 			drop(conn);
 			break;
 		}

@@ -110,8 +110,10 @@ double md_policy_day_s(const struct md_policy *policy);
 enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule);
 
 /*
- * May a version that counts be in place of @path, a file of @rule (NULL: no rule), for a while, and versions in turns? Not
- * if commands train or audit it, and not of a library: what is compared is the CPU time of processes that execute the file.
+ * May everyday use count and try @path, a file of @rule (NULL: no rule)? Then a version that counts, and later two versions in
+ * turns, are in its place for a while. Not if a command trains or audits it, and not if it is a library: what is compared is
+ * the CPU time of processes that execute the file. The worker also refuses while a job's versions are for running processes
+ * and the policy does not permit them any more.
  */
 bool md_policy_may_count(const struct md_policy *policy, const struct md_rule *rule,
 			 const char *path);

@@ -196,7 +196,7 @@ int md_live_may_put(struct md_task *t, const struct md_live *live)
 	struct md_done done;
 	int ret;
 
-	if (live->failures && mp_now_s() - live->failed_s < MD_BLOCK_S * t->worker->pace)
+	if (live->failures && mp_now_s() - live->failed_s < MD_LIVE_PAUSE_S * t->worker->pace)
 		return 0;
 	ret = md_live_done(t->worker, live, live->there, &done);
 	return ret ? mp_err_set(t->err, -ret, "the time of processes: %s", strerror(-ret))

@@ -88,6 +88,8 @@ bool md_live_is_filtered(const struct md_worker *worker, const struct md_live *l
 /* So often putting a version into running processes may fail before versions are written for other places, and before the end. */
 #define MD_LIVE_MOVE 3
 #define MD_LIVE_END  6
+/* Seconds between a failure and the next try. */
+#define MD_LIVE_PAUSE_S 15.0
 /*
  * md_live_failed - md_live_put() was refused while running: takes back what was put into some of the processes. Return: how
  * often it was refused since a block or window was complete; -errno.

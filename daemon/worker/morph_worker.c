@@ -182,9 +182,11 @@ static void step_failed(struct md_worker *w, struct mp_job *job, const struct mp
 	say(job->path, err->msg);
 	if (!is_in_turns(job))
 		return;
+	/* If that fails, too, the job stays live, so that the next turn and the worker's end try again. */
 	if (md_round_leave(w, job, &why))
 		say(job->path, why.msg);
-	md_live_drop(w, job->path);
+	else
+		md_live_drop(w, job->path);
 }
 
 /* *@failed: set to the error of a job, if one fails. Return: 0; -errno: an error of all. */

@@ -235,24 +235,6 @@ static int step_write(struct md_task *t)
 
 /* ---- verify -------------------------------------------------------------------------------- */
 
-static int run_verify(struct md_task *t, struct md_child_result *r)
-{
-	struct md_work_path output = md_work_path(&t->dir, "output");
-	/* A version that times its functions inside the program may only follow where the policy allows it. */
-	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
-	const char *kind = audits ? "--kind=layout,audit" : "--kind=layout";
-	char *argv[] = {t->worker->optimize,
-			(char *)"verify",
-			(char *)"--report=none",
-			(char *)kind,
-			t->job->path,
-			output.text,
-			NULL};
-	struct md_child as = {0};
-
-	return md_task_run(t, argv, &as, r);
-}
-
 static int step_verify(struct md_task *t)
 {
 	struct md_work_path output = md_work_path(&t->dir, "output");
@@ -263,12 +245,12 @@ static int step_verify(struct md_task *t)
 	if (md_file_hash(output.text, hash) || strcmp(hash, t->job->layout))
 		return md_task_advance(t, MP_JOB_FAILED, "verify", "failed",
 				       "the version that was written is not there any more");
-	/* Of a trial, all versions are alike: each was proved by the call that wrote it, and none stays without another proof. */
+	/* Each version of a trial was proved by the call that wrote it. Before one of them stays, it is proved again. */
 	if (md_trial_may(t))
 		return md_task_advance(
 			t, MP_JOB_VERIFIED, "verify", "done",
 			"it was proved, when it was written, to do the same as the original");
-	ret = run_verify(t, &r);
+	ret = md_version_verify(t, MD_NEW, &r);
 	if (ret)
 		return ret;
 	if (r.end == MD_CHILD_EXITED && !r.status)

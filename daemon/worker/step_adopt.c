@@ -10,6 +10,7 @@
 
 #include "daemon/policy/deny.h"
 #include "daemon/worker/running.h"
+#include "daemon/worker/versions.h"
 #include "daemon/worker/worker.h"
 #include "libprof/cli/exit_status.h"
 
@@ -48,10 +49,21 @@ static int adopt_running(struct md_task *t)
 			       r.reason[0] ? r.reason : "morph live failed");
 }
 
+/* `morph-optimize adopt` proves the file again; what running processes get has to be proved again here. */
+static int replace(struct md_task *t, bool live, struct md_child_result *r)
+{
+	int ret = live ? md_version_verify(t, MD_NEW_RUNNING, r) : 0;
+
+	if (!live || md_version_is_written(ret, r))
+		ret = md_task_replace(t, MD_NEW, r);
+	return ret;
+}
+
 int md_step_adopt(struct md_task *t)
 {
 	struct md_work_path output = md_work_path(&t->dir, "output");
 	bool there = !strcmp(t->now.hash, t->job->layout);
+	bool live = md_running_is(&t->dir) && md_policy_may_live(t->worker->policy, t->rule);
 	struct md_child_result r;
 	char why[600];
 	int ret;
@@ -70,7 +82,7 @@ int md_step_adopt(struct md_task *t)
 	if (ret)
 		return ret;
 	if (!there) {
-		ret = md_task_replace(t, MD_NEW, &r);
+		ret = replace(t, live, &r);
 		if (ret)
 			return ret;
 		if (r.end != MD_CHILD_EXITED || r.status)
@@ -82,9 +94,7 @@ int md_step_adopt(struct md_task *t)
 					       "adopt", "refused", "%s",
 					       r.reason[0] ? r.reason : "morph-optimize failed");
 	}
-	ret = md_running_is(&t->dir) && md_policy_may_live(t->worker->policy, t->rule)
-		      ? adopt_running(t)
-		      : 0;
+	ret = live ? adopt_running(t) : 0;
 	if (ret < 0)
 		return ret;
 	return md_task_advance(t, MP_JOB_ADOPTED, "adopt", "done",

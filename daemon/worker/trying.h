@@ -21,7 +21,7 @@
 /* A block with less work than this, in seconds of the meter, says nothing. */
 #define MD_BLOCK_LEAST_WORK 0.2
 /*
- * A change of a large process takes most of a CPU second. In its first hour, a trial in running processes may spend so many times
+ * A change of a large process takes a fifth of a CPU second. In its first hour, a trial in running processes may spend so many times
  * what swaps may take otherwise; over a day, that is an eighth more.
  */
 #define MD_TRIAL_HASTE	 4

@@ -124,6 +124,26 @@ int md_version_by_counts(struct md_task *t, struct md_child_result *result)
 	return write_versions(t, MD_NEW, false, result);
 }
 
+int md_version_verify(struct md_task *t, enum md_variant variant, struct md_child_result *r)
+{
+	struct md_work_path file = md_work_path(&t->dir, md_variant_name(variant));
+	/* A version that times its functions inside the program may only follow where the policy allows it. */
+	bool audits = md_policy_may_instrument(t->worker->policy, t->rule);
+	const char *kind = variant == MD_NEW_RUNNING ? "--kind=live"
+			   : audits		     ? "--kind=layout,audit"
+						     : "--kind=layout";
+	char *argv[] = {t->worker->optimize,
+			(char *)"verify",
+			(char *)"--report=none",
+			(char *)kind,
+			t->job->path,
+			file.text,
+			NULL};
+	struct md_child as = {0};
+
+	return md_task_run(t, argv, &as, r);
+}
+
 bool md_version_is_written(int ret, const struct md_child_result *result)
 {
 	return !ret && result->end == MD_CHILD_EXITED && !result->status;

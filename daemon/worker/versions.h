@@ -27,10 +27,16 @@ void md_line_end(struct md_line *line, const struct md_task *task, const char *o
 int md_version_by_counts(struct md_task *task, struct md_child_result *result);
 /*
  * md_versions_for_trial - writes @variant, MD_NEW or MD_NEW_RUNNING, by these counts, and if there is a meter, both metered
- * versions, all in one call. They may be put in place. Return: the same.
+ * versions, all in one call. Notes the hash of each, without which none is put in place. Return: the same.
  */
 int md_versions_for_trial(struct md_task *task, enum md_variant variant,
 			  struct md_child_result *result);
+/*
+ * md_version_verify - proves once more that the version does the same as the original. @variant: MD_NEW, MD_NEW_RUNNING.
+ * Return: as md_task_run().
+ */
+int md_version_verify(struct md_task *task, enum md_variant variant,
+		      struct md_child_result *result);
 /* Was it written: @ret and *@result are of one of these. */
 bool md_version_is_written(int ret, const struct md_child_result *result);
 

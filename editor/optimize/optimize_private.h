@@ -87,7 +87,7 @@ int me_several_branch(struct me_several *several, enum me_branch at, struct mp_e
 const char *me_several_meter(const struct me_several *several);
 /* In a child, tells the parent what came of it, and ends. */
 void me_several_end(const struct me_several *several, int rc, const struct mp_err *err);
-/* The same at the end of a stage, which does not get the time of the others. */
+/* me_several_branch() at the end of @stage, whose time does not include that of the other outputs. */
 int me_job_branch(struct me_job *job, enum me_branch at, enum me_stage stage, struct mp_err *err);
 
 /* Opens and analyses the input, and decides which functions may move. */
@@ -134,7 +134,7 @@ void me_job_leave_bare(struct me_job *job);
 int me_job_number_registers(struct me_job *job, struct mp_err *err);
 /* Finds the places of the meter @file. */
 int me_job_find_meter(struct me_job *job, const char *file, struct mp_err *err);
-/* The same for this output. With layout.original only the functions that hold them move. */
+/* Finds the places of this output's meter. With layout.original only the functions that hold them move. */
 int me_job_read_meter(struct me_job *job, struct mp_err *err);
 int me_job_add_meter(struct me_job *job, struct mp_err *err);
 /* Add counters, path numbers, or neither to a plan that copies every function. */

@@ -49,7 +49,9 @@ static bool same_file(const struct me_optimize_options *a, const struct me_optim
 /* Neither a meter nor its lack changes a layout; counters of all edges do. */
 static bool same_layout(const struct me_optimize_options *a, const struct me_optimize_options *b)
 {
+	/* A metered version reads the profile without storing its fingerprint. */
 	return same_file(a, b) && !a->all && !b->all && !a->counting.edges && !b->counting.edges &&
+	       (!me_counting_any(&a->counting) || me_counting_any(&b->counting)) &&
 	       same_text(a->db, b->db) && a->since_s == b->since_s &&
 	       a->min_samples == b->min_samples && a->estimator == b->estimator &&
 	       a->stale.never == b->stale.never && same_text(a->stale.from, b->stale.from) &&
@@ -96,6 +98,8 @@ static int run_child(struct me_several_result *result, const char *output, struc
 	pid_t pid, parent = getpid();
 	int sig;
 
+	/* Whoever started this process may ignore it: then no signal would come. */
+	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
 	sigaddset(&mask, SIGINT);

@@ -169,7 +169,7 @@ static const char *check_block(struct checker *x, uint32_t i)
 		return "its function is in two places";
 	x->seen[block->func] |= (uint8_t)(1 << b->zone);
 	if (b->clone && block->size > x->room)
-		return "its clones are larger than the program";
+		return "its clones are more than twice as large as the program's code";
 	x->room -= b->clone ? block->size : 0;
 	if (b->clone)
 		return begins || block->flags & (MP_BLOCK_ENTRY | MP_BLOCK_LANDING_PAD) ||

@@ -11,7 +11,10 @@
 #define MAX_RUN_LINES 2
 /* A sequence may have more runs and loops. Only the first of them, as many as this, decide its place. */
 #define MAX_SPANS 64
-/* Nor do loops decide it that begin further behind in a sequence: a plan may want a place for each of its copies. */
+/*
+ * Loops that begin behind so many copies do not decide it either: otherwise a plan that wants a place for each copy would take
+ * a time that grows with the square of their number.
+ */
 #define MAX_COPIES 1024
 
 /* Code that executes as a whole. */

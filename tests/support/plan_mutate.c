@@ -156,7 +156,7 @@ static void change_calls(struct mutator *m)
 	default:
 		if (m->cfg->nr_calls)
 			file->calls[file->nr_calls++] = (struct me_plan_call){
-				mp_call_insn(m->cfg, call) + 5, (uint8_t)draw(m, 3)};
+				.end = mp_call_insn(m->cfg, call) + 5, .last = (uint8_t)draw(m, 3)};
 	}
 }
 

@@ -161,7 +161,7 @@ case " $scenes " in *" in-process "*)
 	"$BUILD/morphd" run --audit=ring --db=audit.db >/dev/null 2>err.txt &
 	reader=$!
 	audit_listens $reader
-	# One process of seconds: the reader searches for the program while it runs, and again after 2 s.
+	# One process of seconds: the reader searches for the program while it runs, and again after half a second, a second and so on.
 	./timed work 3000 >/dev/null
 	kill -INT $reader
 	wait $reader || fail "the reader ended with $?: $(cat err.txt)"
