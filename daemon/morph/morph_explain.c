@@ -27,7 +27,7 @@ struct explain {
 	struct md_program program;
 	struct md_machine_program *entry;
 	struct md_machine_program none; /* the entry of a program that is not in the store */
-	bool uncounted;			/* counting has begun in this round, or was refused: it does not begin again */
+	bool uncounted; /* counting has begun in this round, or was refused: it does not begin again */
 	char *carried; /* what became of the profile of the version before; NULL: there was none */
 	uint64_t lacking; /* samples that a round waits for; 0: none */
 	double rate;	  /* of samples a second, since yesterday began */

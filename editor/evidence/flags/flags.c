@@ -21,6 +21,8 @@
 struct effect {
 	uint16_t reads;	 /* before it writes them */
 	uint16_t writes; /* whatever the operands are */
+	uint16_t left;	 /* of a block: flags at its end that its calls may have left */
+	bool behind;	 /* of a block: it reads flags that its calls may have left */
 };
 
 struct finder {
@@ -66,14 +68,15 @@ static struct effect effect_of(struct finder *f, const uint8_t *bytes, size_t av
 	if (target) {
 		struct me_flags_use use = me_flags_use_at(&f->code, target);
 
-		return (struct effect){use.reads, f->status & (uint16_t)~use.passes};
+		return (struct effect){.reads = use.reads,
+				       .writes = f->status & (uint16_t)~use.passes};
 	}
 	if (insn->kind == MP_INSN_ICALL)
-		return (struct effect){f->code.by_pointer, f->status};
+		return (struct effect){.reads = f->code.by_pointer, .writes = f->status};
 	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&f->code.decoder, NULL, bytes, avail, &z)))
-		return (struct effect){f->status, 0};
-	return (struct effect){z.cpu_flags ? z.cpu_flags->tested & f->status : 0,
-			       me_flags_written(&f->code, &z)};
+		return (struct effect){.reads = f->status};
+	return (struct effect){.reads = z.cpu_flags ? z.cpu_flags->tested & f->status : 0,
+			       .writes = me_flags_written(&f->code, &z)};
 }
 
 /* ---- functions that set flags for their callers ---------------------------------------------- */
@@ -176,13 +179,14 @@ static struct effect read_block(struct finder *f, const struct mp_block *block, 
 	uint32_t first = 0;
 
 	if (!bytes)
-		return (struct effect){f->status, 0};
+		return (struct effect){.reads = f->status};
 	for (uint32_t off = 0; off < block->size; off += insn.len) {
 		struct effect now;
 
 		if (mp_insn_decode(bytes + off, block->size - off, block->vaddr + off, &insn))
-			return (struct effect){f->status, 0};
+			return (struct effect){.reads = f->status, .behind = sum.behind};
 		now = effect_of(f, bytes + off, block->size - off, &insn);
+		sum.behind |= (now.reads & from_call) != 0;
 		if (mark && now.reads & from_call)
 			mark_calls(f, block, bytes, first, off);
 		sum.reads |= now.reads & ~sum.writes;
@@ -195,6 +199,7 @@ static struct effect read_block(struct finder *f, const struct mp_block *block, 
 	}
 	if (mark && after & from_call)
 		mark_calls(f, block, bytes, first, block->size);
+	sum.left = from_call;
 	return sum;
 }
 
@@ -271,8 +276,11 @@ static void read_function(struct finder *f, uint32_t index)
 	spread(f, func);
 	for (uint32_t b = func->first_block; b < end; b++) {
 		const struct mp_block *block = &cfg->blocks[b];
+		uint16_t after = live_after(f, block);
 
-		read_block(f, block, live_after(f, block), true);
+		/* Almost no block reads what a call left, so few are read again. */
+		if (f->effects[b].behind || after & f->effects[b].left)
+			read_block(f, block, after, true);
 		if (f->sets_for_caller[index])
 			mark_successor(f, block);
 	}

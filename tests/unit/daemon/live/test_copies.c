@@ -69,8 +69,8 @@ TEST(the_search_finds_what_reading_finds)
 	for (patch = text->vaddr; patch < text->vaddr + text->size; patch++) {
 		uint64_t want = md_copies_find_cut(&copies, &other);
 
-		ck_assert_int_eq(
-			md_copies_search_cut(elf, output, &changes, &other, &cut, &err), 0);
+		ck_assert_int_eq(md_copies_search_cut(elf, output, &changes, &other, &cut, &err),
+				 0);
 		ck_assert_int_eq(!cut, !want);
 		ck_assert(!cut || md_changes_inside(&other, cut));
 		nr_cut += !!cut;
