@@ -251,7 +251,7 @@ rm "$(grep -l "the second program" state/*/counting)" || fail "two jobs: no vers
 begin_work
 wait_for trying "two jobs"
 kill -0 "$worker_pid" || fail "two jobs: the worker has ended"
-says err.txt "/second: .*No such file" "two jobs"
+says err.txt "/second: .*it does not count" "two jobs"
 kill -TERM "$worker_pid"
 wait "$worker_pid"
 is prog original "two jobs"
