@@ -143,8 +143,8 @@ static int check_leads(const struct adopt *a, const struct md_version *from,
 }
 
 /*
- * One whose changes are not known: no page has its bytes, so nothing leads to these changes until it is adopted again, when
- * the check is made from its side. Threads may be in its copies still.
+ * For a version whose changes are not known. No page has its bytes, so nothing can lead into its changes until it is adopted
+ * again, and that adoption checks it. But threads may still be in its copies.
  */
 static int check_unused(const struct adopt *a, const struct md_version *rival, struct mp_err *err)
 {
@@ -156,27 +156,32 @@ static int check_unused(const struct adopt *a, const struct md_version *rival, s
 }
 
 /* Also adds to the memory that becomes the process's own: that of copies that get other calls. */
-static int check_rivals(const struct adopt *a, struct mp_err *err)
+static int check_known(const struct adopt *a, struct md_version *rival, struct mp_err *err)
+{
+	int r = md_version_read_copies(rival, err);
+
+	if (!r)
+		r = check_leads(a, rival, a->version, err);
+	if (!r)
+		r = check_leads(a, a->version, rival, err);
+	/* Calls of copies that nobody enters any more have been changed before. */
+	if (rival->pages.nr[MD_PAGE_NEW])
+		a->out->private_bytes += (uint64_t)rival->copies.nr_pages * MD_LIVE_PAGE;
+	return r;
+}
+
+/* @late: only those that were found to be in use after the first call. */
+static int check_rivals(const struct adopt *a, bool late, struct mp_err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; !r && i < a->mapped.nr; i++) {
 		struct md_version *rival = &a->mapped.list[i];
 
-		if (!md_version_is_rival(a->version, rival))
+		if (!md_version_is_rival(a->version, rival) ||
+		    (late && (!rival->changes_known || rival->copies_known)))
 			continue;
-		if (!rival->changes_known) {
-			r = check_unused(a, rival, err);
-			continue;
-		}
-		r = md_version_read_copies(rival, err);
-		if (!r)
-			r = check_leads(a, rival, a->version, err);
-		if (!r)
-			r = check_leads(a, a->version, rival, err);
-		/* Calls of copies that nobody enters any more have been changed before. */
-		if (rival->pages.nr[MD_PAGE_NEW])
-			a->out->private_bytes += (uint64_t)rival->copies.nr_pages * MD_LIVE_PAGE;
+		r = rival->changes_known ? check_known(a, rival, err) : check_unused(a, rival, err);
 	}
 	return r;
 }
@@ -206,16 +211,19 @@ static int prepare(struct adopt *a, struct mp_err *err)
 	struct md_version *v = a->version;
 	int r = md_process_check(&a->process, err);
 
+	/* Not earlier: a child between vfork() and exec still has the memory of its parent. */
+	if (!r) {
+		a->mem = md_live_open_mem(a->process.pid, err);
+		r = a->mem < 0 ? a->mem : md_version_check_proof(v, err);
+	}
 	if (!r)
-		r = md_version_check_proof(v, err);
-	if (!r)
-		r = md_version_check_text(v, &a->mapped, a->mem, false, err);
+		r = md_version_check_text(v, &a->mapped, false, err);
 	if (!r) {
 		md_live_look(v, &a->process, a->out);
 		r = md_version_read_copies(v, err);
 	}
 	if (!r)
-		r = check_rivals(a, err);
+		r = check_rivals(a, false, err);
 	if (!r)
 		r = check_memory(a, err);
 	if (!r)
@@ -401,10 +409,11 @@ static int remove_unused(struct adopt *a, struct mp_err *err)
 		r = md_version_read_changes(rival, err);
 		if (r && mp_err_is_failure(r))
 			return r;
-		if (r || md_version_pages(rival, &a->mapped, NULL) ||
-		    rival->pages.nr[MD_PAGE_NEW] ||
-		    md_live_undo(a->request, rival, &a->mapped, &a->process, &result, &quiet) ||
-		    result.state != MD_LIVE_NONE)
+		if (r || md_version_pages(rival, &a->mapped, NULL) || rival->pages.nr[MD_PAGE_NEW])
+			continue;
+		/* They may be gone also after an error. */
+		md_live_undo(a->request, rival, &a->mapped, &a->process, &result, &quiet);
+		if (result.state != MD_LIVE_NONE)
 			continue;
 		md_versions_take(&a->mapped, rival, &gone);
 		md_version_close(&gone);
@@ -483,7 +492,32 @@ static int take_rival_back(const struct adopt *a, struct md_version *rival, stru
 	return r;
 }
 
-/* In a stopped process. Return: 0; -EAGAIN: a thread is in the way; else as md_live_adopt(). */
+static size_t nr_unknown(const struct adopt *a)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < a->mapped.nr; i++)
+		nr += md_version_is_rival(a->version, &a->mapped.list[i]) &&
+		      !a->mapped.list[i].changes_known;
+	return nr;
+}
+
+/*
+ * Are versions whose changes are not known still not in use? Another run of this program may have changed the process after all:
+ * with another /proc, as in a container, it has another lock. Return: 0; -EAGAIN: one is in use; else as md_live_adopt().
+ */
+static int check_still_unused(struct adopt *a, struct mp_err *err)
+{
+	size_t before = nr_unknown(a);
+	int r = before ? md_version_check_text(a->version, &a->mapped, false, err) : 0;
+
+	return r || nr_unknown(a) == before
+		       ? r
+		       : mp_err_set(err, EAGAIN, "process %d: another command changes it",
+				    (int)a->process.pid);
+}
+
+/* In a stopped process. Return: 0; -EAGAIN: a thread is in the way, or another version is in use; else as md_live_adopt(). */
 static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *err)
 {
 	struct md_version *v = a->version;
@@ -499,6 +533,8 @@ static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *er
 				  md_version_function(v, found, name, sizeof(name)));
 	if (r == -EFBIG || r == -EIO)
 		return -EAGAIN;
+	if (!r)
+		r = check_still_unused(a, err);
 	if (r)
 		return r;
 	if (md_version_pages(v, &a->mapped, NULL))
@@ -525,6 +561,10 @@ static int one_round(struct adopt *a, struct mp_err *err)
 	struct md_stop stop;
 	int r = md_process_read_maps(&a->process, err);
 
+	if (!r)
+		r = check_rivals(a, true, err);
+	if (!r)
+		r = check_memory(a, err);
 	if (!r)
 		r = md_live_stop(&a->process, &stop, err);
 	if (r)
@@ -558,7 +598,7 @@ static int run(struct adopt *a, struct mp_err *err)
 int md_live_adopt(const struct md_live_request *request, struct md_version *version,
 		  struct md_live_result *out, struct mp_err *err)
 {
-	struct adopt a = {.request = request, .version = version, .out = out, .mem = request->mem};
+	struct adopt a = {.request = request, .version = version, .out = out, .mem = -1};
 	struct md_version *known = NULL;
 	int r;
 
@@ -579,7 +619,9 @@ int md_live_adopt(const struct md_live_request *request, struct md_version *vers
 	if (!r)
 		r = run(&a, err);
 	free(a.gadgets.sigreturns);
-	/* It was mapped, so nothing was taken out of the list before. */
+	if (a.mem >= 0)
+		close(a.mem);
+	/* remove_unused() did not run, because this version was mapped; so the pointer is still right. */
 	if (known)
 		md_versions_take(&a.mapped, known, version);
 	md_versions_close(&a.mapped);

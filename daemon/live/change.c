@@ -14,7 +14,7 @@ struct finder {
 	const struct mp_elf *original, *output;
 	const struct mp_map *map;
 	struct md_changes *out;
-	size_t max_pages, max_new, max_patches, max_words; /* room in the arrays of @out */
+	size_t max_pages, max_old, max_new, max_patches, max_words; /* room in the arrays of @out */
 	uint64_t done; /* changes before this address are known */
 };
 
@@ -90,7 +90,7 @@ static bool crosses_page(uint64_t start, uint64_t size)
 
 /*
  * *@to: the page of @vaddr, new with the file's bytes if it is not there yet. Changes come in ascending order. Return: 0,
- * -ENOMEM, -EBADMSG: there is none.
+ * -ENOMEM, -EBADMSG: there is none, or it is no page of the file.
  */
 static int page_of(struct finder *f, uint64_t vaddr, struct md_live_page **to)
 {
@@ -105,18 +105,22 @@ static int page_of(struct finder *f, uint64_t vaddr, struct md_live_page **to)
 	if (!mp_elf_vaddr_to_off(f->original, vaddr, &off) || off < vaddr - start)
 		return -EBADMSG;
 	off -= vaddr - start;
+	if (off % MD_LIVE_PAGE)
+		return -EBADMSG;
 	if (mp_grow(out->pages, f->max_pages, out->nr_pages + 1) ||
+	    mp_grow(out->old_bytes, f->max_old, (out->nr_pages + 1) * MD_LIVE_PAGE) ||
 	    mp_grow(out->new_bytes, f->max_new, (out->nr_pages + 1) * MD_LIVE_PAGE))
 		return -ENOMEM;
 	page = &out->pages[out->nr_pages];
 	*page = (struct md_live_page){start, off, out->nr_pages * MD_LIVE_PAGE};
-	memset(out->new_bytes + page->at, 0, MD_LIVE_PAGE);
+	memset(out->old_bytes + page->at, 0, MD_LIVE_PAGE);
 	if (off < f->original->size) {
 		size_t n = f->original->size - off;
 
-		memcpy(out->new_bytes + page->at, f->original->data + off,
+		memcpy(out->old_bytes + page->at, f->original->data + off,
 		       n < MD_LIVE_PAGE ? n : MD_LIVE_PAGE);
 	}
+	memcpy(out->new_bytes + page->at, out->old_bytes + page->at, MD_LIVE_PAGE);
 	out->nr_pages++;
 	*to = page;
 	return 0;
@@ -309,8 +313,8 @@ static int compare_vaddr(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* Sections with code, or with data that is not written: only these have changes that a process needs. */
-static bool is_compared(const struct mp_section *s)
+/* Only these have changes that a process needs. */
+bool md_changes_compares(const struct mp_section *s)
 {
 	return (s->flags & SHF_ALLOC) && !(s->flags & SHF_WRITE) && s->type == SHT_PROGBITS &&
 	       s->size && strcmp(s->name, ".interp");
@@ -325,7 +329,7 @@ static int compare_sections(struct finder *f, struct mp_err *err)
 	if (!list)
 		return mp_err_code(err, ENOMEM);
 	for (uint32_t i = 0; i < f->original->nr_sections; i++)
-		if (is_compared(&f->original->sections[i]))
+		if (md_changes_compares(&f->original->sections[i]))
 			list[nr++] = &f->original->sections[i];
 	qsort(list, nr, sizeof(*list), compare_vaddr);
 	for (size_t i = 0; !r && i < nr; i++) {
@@ -385,6 +389,7 @@ int md_changes_find(const struct mp_elf *original, const struct mp_elf *output,
 void md_changes_fini(struct md_changes *changes)
 {
 	free(changes->pages);
+	free(changes->old_bytes);
 	free(changes->new_bytes);
 	free(changes->patches);
 	free(changes->words);

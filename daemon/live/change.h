@@ -20,14 +20,15 @@
 struct md_live_page {
 	uint64_t vaddr; /* link-time address; a multiple of MD_LIVE_PAGE */
 	uint64_t off;	/* in the original */
-	size_t at;	/* of its bytes in new_bytes */
+	size_t at;	/* of its bytes in old_bytes and new_bytes */
 };
 
 struct md_changes {
 	struct md_live_page *pages; /* ascending vaddr */
 	size_t nr_pages;
-	uint8_t *new_bytes; /* nr_pages pages; the old bytes are the original's */
-	uint64_t *patches;  /* starts, ascending: where a jump was written over instructions */
+	/* nr_pages pages each. The old bytes are a copy: somebody may change the original's file meanwhile. */
+	uint8_t *old_bytes, *new_bytes;
+	uint64_t *patches; /* starts, ascending: where a jump was written over instructions */
 	size_t nr_patches;
 	size_t nr_branches; /* changed displacements of branches */
 	uint32_t *words;    /* new values of words of switch tables, ascending */
@@ -53,6 +54,8 @@ int md_changes_find_segment(const struct mp_elf *output, struct md_changes *out,
 int md_changes_find(const struct mp_elf *original, const struct mp_elf *output,
 		    struct md_changes *out, struct mp_err *err);
 void md_changes_fini(struct md_changes *changes);
+/* Does it compare this section of the original? It compares code, and data that is not written. */
+bool md_changes_compares(const struct mp_section *section);
 
 /* Does @vaddr lie strictly inside a patch? A thread that stopped there would go on in half a jump. */
 bool md_changes_inside(const struct md_changes *changes, uint64_t vaddr);

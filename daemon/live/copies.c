@@ -164,13 +164,11 @@ struct cuts {
 	uint64_t cut;	     /* the result */
 };
 
-/* Return: 0, -ENOMEM. */
+/* The bits. Return: 0, -ENOMEM. */
 static int make_cuts(const struct md_changes *changes, struct cuts *out)
 {
 	const uint64_t *patches = changes->patches;
 
-	out->low = patches[0];
-	out->span = patches[changes->nr_patches - 1] + MD_PATCH_SIZE - out->low;
 	out->bits = calloc(out->span / 64 + 1, sizeof(*out->bits));
 	if (!out->bits)
 		return -ENOMEM;
@@ -209,7 +207,10 @@ static int find_places(struct cuts *c)
 	for (uint64_t k = 0; k + 4 <= c->end - c->start; k++) {
 		uint32_t disp;
 
-		/* Nearly always true. 32 bits are enough to say no. */
+		/*
+		 * This is true for nearly all bytes. A comparison of 32 bits never leaves out a place that leads
+		 * there.
+		 */
 		memcpy(&disp, bytes + k, sizeof(disp));
 		if (disp + base + (uint32_t)k >= c->span + IMMEDIATE_MAX)
 			continue;
@@ -264,15 +265,16 @@ static int search(struct cuts *c, const struct md_changes *changes, struct mp_er
 
 	if (!changes->nr_patches)
 		return 0;
-	rc = make_cuts(changes, c);
-	if (rc)
-		return mp_err_code(err, -rc);
+	c->low = changes->patches[0];
+	c->span = changes->patches[changes->nr_patches - 1] + MD_PATCH_SIZE - c->low;
 	if (!text || !mp_elf_bytes(c->output, text->vaddr, text->size) ||
 	    text->vaddr < c->low + c->span + NEAR || c->span > UINT32_MAX / 2)
 		return NOT_KNOWN;
 	c->start = text->vaddr;
 	c->end = text->vaddr + text->size;
-	rc = find_places(c);
+	rc = make_cuts(changes, c);
+	if (!rc)
+		rc = find_places(c);
 	return rc ? mp_err_code(err, -rc) : mp_map_each(c->output, look_at_piece, c, err);
 }
 

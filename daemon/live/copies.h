@@ -42,9 +42,9 @@ void md_copies_fini(struct md_copies *copies);
 uint64_t md_copies_find_cut(const struct md_copies *copies, const struct md_changes *changes);
 
 /*
- * md_copies_search_cut - the same without md_copies_read(), for large versions: decodes only where bytes look as if they led
- * into a patch. @own: the segment of @output's copies; @changes: of another version. *@cut: the address, or 0. Return: 0;
- * as md_copies_read().
+ * md_copies_search_cut - the same without md_copies_read(), for large versions: decodes only pieces in which four bytes could
+ * be a displacement into a patch. @own: the segment of @output's copies; @changes: of another version. *@cut: the address,
+ * or 0. Return: 0; as md_copies_read().
  */
 int md_copies_search_cut(const struct mp_elf *original, const struct mp_elf *output,
 			 const struct md_changes *own, const struct md_changes *changes,

@@ -24,7 +24,10 @@ static bool ends_with(const uint8_t *code, const uint8_t *end, const uint8_t *by
 	return (size_t)(end - code) >= size && !memcmp(end - size, bytes, size);
 }
 
-/* Takes what ends with the instruction syscall at @address + (@end - @code), or has a return behind it. */
+/*
+ * An instruction syscall ends at @end, which is @address + (@end - @code) in the process. Notes it if a return follows, and
+ * if it belongs to a sigreturn.
+ */
 static int take_syscall(const uint8_t *code, const uint8_t *end, bool returns, uint64_t address,
 			struct md_gadgets *out, size_t *room)
 {

@@ -27,7 +27,7 @@ const char *md_live_state_name(enum md_live_state state)
 	return names[state];
 }
 
-static int open_mem(pid_t pid, struct mp_err *err)
+int md_live_open_mem(pid_t pid, struct mp_err *err)
 {
 	char name[64];
 	int fd;
@@ -45,7 +45,10 @@ static int open_mem(pid_t pid, struct mp_err *err)
 			: strerror(errno));
 }
 
-/* Only who may change the process can open this file, so nobody else can hold the lock; and a killed program leaves none. */
+/*
+ * The process itself and whoever may change it can hold this lock, so the wait has a limit. A program that is killed leaves
+ * no lock.
+ */
 int md_live_lock(pid_t pid, struct mp_err *err)
 {
 	const struct timespec pause = {.tv_nsec = 5000000};
@@ -54,7 +57,7 @@ int md_live_lock(pid_t pid, struct mp_err *err)
 
 	if (md_process_goes_on_alone(pid))
 		return mp_err_set(err, EPERM, "process %d: its first thread has ended", (int)pid);
-	fd = open_mem(pid, err);
+	fd = md_live_open_mem(pid, err);
 	if (fd < 0)
 		return fd;
 	while (flock(fd, LOCK_EX | LOCK_NB)) {
@@ -94,11 +97,15 @@ void md_live_look(const struct md_version *v, const struct md_process *p,
 		       PAGE_NS * (v->changes.nr_pages - v->pages.nr[MD_PAGE_NEW]);
 }
 
+/* @skip: a flag for each page that is left out; NULL: none is. */
 static int write_pages(int mem, uint64_t bias, const struct md_live_page *pages, size_t nr,
-		       const uint8_t *bytes)
+		       const uint8_t *bytes, const bool *skip)
 {
 	for (size_t i = 0, run; i < nr; i += run) {
-		for (run = 1; i + run < nr; run++)
+		run = 1;
+		if (skip && skip[i])
+			continue;
+		for (; i + run < nr && !(skip && skip[i + run]); run++)
 			if (pages[i + run].vaddr != pages[i].vaddr + run * MD_LIVE_PAGE)
 				break;
 		if (pwrite(mem, bytes + pages[i].at, run * MD_LIVE_PAGE,
@@ -111,22 +118,18 @@ static int write_pages(int mem, uint64_t bias, const struct md_live_page *pages,
 int md_live_write(const struct md_version *v, int mem)
 {
 	return write_pages(mem, v->bias, v->changes.pages, v->changes.nr_pages,
-			   v->changes.new_bytes);
+			   v->changes.new_bytes, NULL);
 }
 
 int md_live_write_old(const struct md_version *v, int mem, const bool *skip)
 {
-	for (size_t i = 0; i < v->changes.nr_pages; i++)
-		if (!skip[i] &&
-		    pwrite(mem, md_version_old_page(v, i), MD_LIVE_PAGE,
-			   (off_t)(v->bias + v->changes.pages[i].vaddr)) != MD_LIVE_PAGE)
-			return -EIO;
-	return 0;
+	return write_pages(mem, v->bias, v->changes.pages, v->changes.nr_pages,
+			   v->changes.old_bytes, skip);
 }
 
 int md_live_write_copies(const struct md_version *v, int mem, const uint8_t *bytes)
 {
-	return write_pages(mem, v->bias, v->copies.pages, v->copies.nr_pages, bytes);
+	return write_pages(mem, v->bias, v->copies.pages, v->copies.nr_pages, bytes, NULL);
 }
 
 void md_live_wait(unsigned int round)

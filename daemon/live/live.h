@@ -26,7 +26,6 @@ enum md_live_state {
 
 struct md_live_request {
 	pid_t pid;
-	int mem;	    /* md_live_lock() */
 	const char *output; /* adopt: the file */
 	const char *
 		counts; /* adopt: the directory for counts; NULL for a version that does not count */
@@ -51,21 +50,22 @@ struct md_live_result {
 void md_live_look(const struct md_version *version, const struct md_process *process,
 		  struct md_live_result *out);
 /*
- * md_live_lock - /proc/PID/mem, to be written. While it is open no other run of this program changes the process: what one
- * has mapped another could take away before anything leads there. To be called before the process is looked at. Return: a
- * descriptor; -EAGAIN: another run did not end in time; -errno; each with a message. Ownership: close().
+ * md_live_lock - While it is open, no other run of this program with the same /proc changes the process. Without the lock,
+ * one run could unmap what another has mapped and is about to use. To be called before the process is looked at in order to
+ * change it. Return: a descriptor, which is only this lock; -EAGAIN: another run did not end in time; -errno; each with a
+ * message. Ownership: close().
  */
 int md_live_lock(pid_t pid, struct mp_err *err);
 
 /*
- * md_live_adopt - Return: 0: the version is in use, and no other of the same original; -EPERM: refused with the reason, and
- * nothing has changed; -EAGAIN: given up after many rounds, with what was in the way; -errno with a message.
+ * md_live_adopt - the caller has the lock. Return: 0: the version is in use, and no other of the same original; -EPERM: refused
+ * with the reason, and nothing has changed; -EAGAIN: given up after many rounds, with what was in the way; -errno with a message.
  */
 int md_live_adopt(const struct md_live_request *request, struct md_version *version,
 		  struct md_live_result *out, struct mp_err *err);
 /*
- * md_live_undo - takes @version back, one of the @mapped ones. Pages that another of them changed stay as they are. Return: as
- * above.
+ * md_live_undo - takes @version back, one of the @mapped ones; the caller has the lock. Pages that another of them changed
+ * stay as they are. Return: as above.
  */
 int md_live_undo(const struct md_live_request *request, struct md_version *version,
 		 const struct md_versions *mapped, struct md_process *process,

@@ -10,6 +10,11 @@
 #define MD_LIVE_ROUNDS	 200
 #define MD_LIVE_LIMIT_NS ((uint64_t)120 * 1000000000)
 
+/*
+ * md_live_open_mem - the memory of the process, to be read and written. Return: a descriptor; -errno with a message.
+ * Ownership: close().
+ */
+int md_live_open_mem(pid_t pid, struct mp_err *err);
 /* Stops the process, and looks again at what may have changed until then. Return: 0; as md_stop_all(). */
 int md_live_stop(const struct md_process *process, struct md_stop *stop, struct mp_err *err);
 /* The process goes on; counts the round. */

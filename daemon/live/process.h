@@ -32,8 +32,8 @@ struct md_process {
 
 /*
  * md_process_open - reads the mappings of @pid. Return: 0; -ESRCH: no such process, or one without
- * memory of its own; -EPERM: its first thread has ended, so that /proc says nothing of the others; -errno; each with a
- * message. Ownership: md_process_close(), also after an error.
+ * memory of its own; -EPERM: its first thread has ended, so that /proc/PID shows neither its mappings nor its program;
+ * -errno; each with a message. Ownership: md_process_close(), also after an error.
  */
 int md_process_open(pid_t pid, struct md_process *out, struct mp_err *err);
 /* Reads the mappings again. Return: 0, -errno with a message. */

@@ -76,7 +76,7 @@ static struct exe exe_of(pid_t pid)
 
 	snprintf(exe.name, sizeof(exe.name), "/proc/%d/exe", (int)pid);
 	/* A first thread that has ended has none. */
-	if (md_process_goes_on_alone(pid))
+	if (stat(exe.name, &st) && md_process_goes_on_alone(pid))
 		md_process_threads(pid, &threads, &nr);
 	for (size_t i = 0; i < nr && stat(exe.name, &st); i++)
 		snprintf(exe.name, sizeof(exe.name), "/proc/%d/task/%d/exe", (int)pid,

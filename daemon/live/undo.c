@@ -159,6 +159,10 @@ static int run(struct undo *u, struct mp_err *err)
 
 	if (!r)
 		r = md_process_check(u->process, err);
+	if (!r) {
+		u->mem = md_live_open_mem(u->process->pid, err);
+		r = u->mem < 0 ? u->mem : 0;
+	}
 	if (!r)
 		r = md_version_read_copies(u->version, err);
 	if (!r && md_version_pages(u->version, u->mapped, NULL))
@@ -182,7 +186,7 @@ static int run(struct undo *u, struct mp_err *err)
 		return r;
 	r = change(u, &stop, err);
 	md_live_go_on(&stop, u->out);
-	return r ? r : md_version_check_text(u->version, u->mapped, u->mem, true, err);
+	return r ? r : md_version_check_text(u->version, u->mapped, true, err);
 }
 
 int md_live_undo(const struct md_live_request *request, struct md_version *version,
@@ -193,12 +197,14 @@ int md_live_undo(const struct md_live_request *request, struct md_version *versi
 			 .version = version,
 			 .mapped = mapped,
 			 .process = process,
-			 .mem = request->mem,
+			 .mem = -1,
 			 .out = out};
 	int r;
 
 	*out = (struct md_live_result){0};
 	r = run(&u, err);
+	if (u.mem >= 0)
+		close(u.mem);
 	free(u.gadgets.sigreturns);
 	return r;
 }

@@ -357,13 +357,15 @@ int md_version_read_changes(struct md_version *v, struct mp_err *err)
 	if (v->changes_known)
 		return 0;
 	r = md_changes_find(v->original, v->output, &changes, err);
+	if (!r)
+		r = find_counters(v, err);
 	if (r) {
 		md_changes_fini(&changes);
 		return r;
 	}
 	v->changes = changes;
 	v->changes_known = true;
-	return find_counters(v, err);
+	return 0;
 }
 
 int md_version_read_copies(struct md_version *v, struct mp_err *err)
@@ -452,19 +454,13 @@ bool md_version_has_page(const struct md_version *v, uint64_t vaddr)
 	return page_at(&v->changes, vaddr) < v->changes.nr_pages;
 }
 
-/* The file is mapped, so the rest of its last page is there, as zeros. */
-const uint8_t *md_version_old_page(const struct md_version *v, size_t i)
-{
-	return v->original->data + v->changes.pages[i].off;
-}
-
 /* Return: whose bytes page @i has in the process. @now: these bytes. */
 static enum md_page look_at_page(const struct md_version *v, const struct md_versions *mapped,
 				 size_t i, const uint8_t *now)
 {
 	const struct md_changes *c = &v->changes;
 
-	if (!memcmp(now, md_version_old_page(v, i), MD_LIVE_PAGE))
+	if (!memcmp(now, c->old_bytes + c->pages[i].at, MD_LIVE_PAGE))
 		return MD_PAGE_OLD;
 	if (!memcmp(now, c->new_bytes + c->pages[i].at, MD_LIVE_PAGE))
 		return MD_PAGE_NEW;
@@ -482,6 +478,14 @@ static enum md_page look_at_page(const struct md_version *v, const struct md_ver
 	return MD_PAGE_OTHER;
 }
 
+/* Reads what the process has at the link-time address @vaddr. Faster than /proc/PID/mem: the process may stand still. */
+static bool read_memory(const struct md_version *v, uint64_t vaddr, void *to, size_t size)
+{
+	struct iovec here = {to, size}, there = {(void *)(v->bias + vaddr), size};
+
+	return process_vm_readv(v->pid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
 int md_version_pages(struct md_version *v, const struct md_versions *mapped, uint8_t *each)
 {
 	uint8_t now[64 * MD_LIVE_PAGE];
@@ -489,15 +493,10 @@ int md_version_pages(struct md_version *v, const struct md_versions *mapped, uin
 
 	v->pages = (struct md_pages){0};
 	for (size_t i = 0, run; i < c->nr_pages; i += run) {
-		struct iovec here = {now, 0},
-			     there = {(void *)(v->bias + c->pages[i].vaddr), MD_LIVE_PAGE};
-
 		for (run = 1; run < 64 && i + run < c->nr_pages; run++)
 			if (c->pages[i + run].vaddr != c->pages[i].vaddr + run * MD_LIVE_PAGE)
 				break;
-		here.iov_len = there.iov_len = run * MD_LIVE_PAGE;
-		/* Faster than /proc/PID/mem, while the process stands still. */
-		if (process_vm_readv(v->pid, &here, 1, &there, 1, 0) != (ssize_t)here.iov_len)
+		if (!read_memory(v, c->pages[i].vaddr, now, run * MD_LIVE_PAGE))
 			return -EIO;
 		for (size_t k = 0; k < run; k++) {
 			enum md_page page = look_at_page(v, mapped, i + k, now + k * MD_LIVE_PAGE);
@@ -533,8 +532,8 @@ static bool changes_page(const struct md_version *v, uint64_t vaddr, const uint8
 }
 
 /*
- * The smallest version in @mapped whose changes are not known: large ones take long to read, and count, so that they
- * are not in use for long. NULL: there is none.
+ * The smallest version in @mapped whose changes are not known; NULL: there is none. Small ones come first: large ones take
+ * long to read, and are mostly versions that count, which are seldom in use.
  */
 static struct md_version *next_unknown(const struct md_version *v, const struct md_versions *mapped)
 {
@@ -573,6 +572,22 @@ static int explain(struct md_version *v, const struct md_versions *mapped, uint6
 	return same || (!changed && !code) ? 0 : changed_by_others(v, vaddr, err);
 }
 
+/* May a version change data whose segment the process writes? Then the file does not tell whether it has. */
+static bool has_written_data(const struct mp_elf *original)
+{
+	for (uint32_t i = 0; i < original->nr_phdrs; i++) {
+		const Elf64_Phdr *p = &original->phdrs[i];
+
+		if (p->p_type != PT_LOAD || (p->p_flags & (PF_W | PF_X)) != PF_W)
+			continue;
+		for (uint32_t k = 0; k < original->nr_sections; k++)
+			if (md_changes_compares(&original->sections[k]) &&
+			    original->sections[k].vaddr - p->p_vaddr < p->p_memsz)
+				return true;
+	}
+	return false;
+}
+
 /* Reads the changes of all @mapped versions. */
 static int know_all(const struct md_version *v, const struct md_versions *mapped,
 		    struct mp_err *err)
@@ -586,7 +601,7 @@ static int know_all(const struct md_version *v, const struct md_versions *mapped
 }
 
 static int check_segment(struct md_version *v, const struct md_versions *mapped,
-			 const Elf64_Phdr *p, int mem, struct mp_err *err)
+			 const Elf64_Phdr *p, struct mp_err *err)
 {
 	const bool code = p->p_flags & PF_X;
 	uint64_t start = p->p_vaddr & -(uint64_t)MD_LIVE_PAGE, end = p->p_vaddr + p->p_filesz;
@@ -600,7 +615,7 @@ static int check_segment(struct md_version *v, const struct md_versions *mapped,
 		uint64_t left = (end - at + MD_LIVE_PAGE - 1) & -(uint64_t)MD_LIVE_PAGE;
 
 		size = left < sizeof(now) ? left : sizeof(now);
-		if (pread(mem, now, size, (off_t)(v->bias + at)) != (ssize_t)size)
+		if (!read_memory(v, at, now, size))
 			return code ? mp_err_set(err, EIO,
 						 "%s: its code cannot be read in the process",
 						 v->original_path)
@@ -633,18 +648,21 @@ static int check_pages(struct md_version *v, const struct md_versions *mapped, b
 		       : 0;
 }
 
-int md_version_check_text(struct md_version *v, const struct md_versions *mapped, int mem,
-			  bool whole, struct mp_err *err)
+int md_version_check_text(struct md_version *v, const struct md_versions *mapped, bool whole,
+			  struct mp_err *err)
 {
-	/* What is not code has changed only if a version changes it, which some tell only by being read. */
+	int r = has_written_data(v->original) ? know_all(v, mapped, err) : 0;
+	/*
+	 * Read-only data is compared only if the changes of some version are not known: it shows whether such a version is in
+	 * use.
+	 */
 	const bool all = next_unknown(v, mapped);
-	int r = 0;
 
 	for (uint32_t i = 0; !r && i < v->original->nr_phdrs; i++) {
 		const Elf64_Phdr *p = &v->original->phdrs[i];
 
 		if (p->p_type == PT_LOAD && ((p->p_flags & PF_X) || (all && !(p->p_flags & PF_W))))
-			r = check_segment(v, mapped, p, mem, err);
+			r = check_segment(v, mapped, p, err);
 	}
 	if (!r)
 		r = check_pages(v, mapped, whole, err);

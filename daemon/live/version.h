@@ -63,9 +63,9 @@ struct md_versions {
 };
 
 /*
- * md_version_open - @path: the output, which is none of the @mapped ones. Finds its original among the files that @process
- * runs. Return: 0; -EPERM: none of them is it, or the output does not suit, with the reason; -errno with a message. Ownership:
- * md_version_close(), also after an error.
+ * md_version_open - @path: the output of a version which is not wholly mapped yet. Finds its original among the files that
+ * @process runs. Return: 0; -EPERM: none of them is it, or the output does not suit, with the reason; -errno with a message.
+ * Ownership: md_version_close(), also after an error.
  */
 int md_version_open(struct md_process *process, const char *path, const struct md_versions *mapped,
 		    struct md_version *out, struct mp_err *err);
@@ -92,7 +92,10 @@ void md_versions_take(struct md_versions *versions, struct md_version *version,
 		      struct md_version *out);
 void md_versions_close(struct md_versions *versions);
 
-/* md_version_read_changes - of a version that md_versions_find() found without. Return: 0; -EPERM, -errno with a message. */
+/*
+ * md_version_read_changes - reads what the version changes, and its counters; does nothing if they are known. Return: 0;
+ * -EPERM, -errno with a message.
+ */
 int md_version_read_changes(struct md_version *version, struct mp_err *err);
 /* md_version_read_copies - its changes are known. Return: 0; as md_copies_read(). */
 int md_version_read_copies(struct md_version *version, struct mp_err *err);
@@ -111,23 +114,21 @@ uint64_t md_version_counters(const struct md_version *version);
 const struct md_mapping *md_version_counters_mapping(const struct md_version *version,
 						     const struct md_process *process);
 /*
- * md_version_pages - compares each page that changes. @mapped: all versions that are mapped, with this one or without; those
- * whose changes are not known are no use here.
+ * md_version_pages - compares each page that changes. @mapped: all versions that are mapped, with this one or without.
+ * Versions whose changes are not known are not compared.
  * @each: gets the enum md_page of each page; NULL: not wanted. Return: 0, -EIO.
  */
 int md_version_pages(struct md_version *version, const struct md_versions *mapped, uint8_t *each);
-/* The original's bytes of the page @i that changes. */
-const uint8_t *md_version_old_page(const struct md_version *version, size_t i);
 /* Does the version change the page at the link-time address @vaddr? */
 bool md_version_has_page(const struct md_version *version, uint64_t vaddr);
 /*
  * md_version_check_text - does the original's code have the bytes of its file? Pages that @version or a @mapped version
  * changes may have those of such a version; with @whole, not those of @version. Reads the changes of @mapped versions only
- * until each page is explained: then no page has the bytes of one whose changes are not known. The others know their pages
- * afterwards. Return: 0; -EPERM, -EIO, each with a message.
+ * until each page is explained: then no page has the bytes of one whose changes are not known. For all other versions,
+ * version->pages is set afterwards. Return: 0; -EPERM, -EIO, each with a message.
  */
-int md_version_check_text(struct md_version *version, const struct md_versions *mapped, int mem,
-			  bool whole, struct mp_err *err);
+int md_version_check_text(struct md_version *version, const struct md_versions *mapped, bool whole,
+			  struct mp_err *err);
 /*
  * md_version_check_proof - is the output one of ours, proved against this original, and safe from others? Return: 0;
  * -EPERM with the reason; -errno with a message.

@@ -211,19 +211,26 @@ static int failed(int r, const struct mp_err *err)
 	return status_of(r);
 }
 
-/* The same for one process. */
+static bool changes(const struct live *l)
+{
+	return (l->action == ADOPT || l->action == UNDO) && !l->dry_run;
+}
+
+/* The same for one process. Nothing is left to be done in one that was found by its program or unit, and has ended. */
 static int process_failed(struct live *l, pid_t pid, int r, const struct mp_err *err)
 {
+	if (changes(l) && l->targets.searched && l->targets.nr == 1 &&
+	    md_target_has_ended(&l->targets.list[0]))
+		return 0;
 	if (l->rows)
 		json_array_append_new(l->rows, json_pack("{s:i, s:o}", "pid", (int)pid, "error",
 							 mp_json_string(err->msg)));
 	return failed(r, err);
 }
 
-static struct md_live_request request_for(const struct live *l, pid_t pid, int mem)
+static struct md_live_request request_for(const struct live *l, pid_t pid)
 {
 	return (struct md_live_request){.pid = pid,
-					.mem = mem,
 					.output = l->output,
 					.counts = l->counts,
 					.dry_run = l->dry_run,
@@ -233,16 +240,15 @@ static struct md_live_request request_for(const struct live *l, pid_t pid, int m
 
 static int adopt(struct live *l, pid_t pid)
 {
+	const struct md_live_request request = request_for(l, pid);
 	struct md_version version = {.output_fd = -1};
-	struct md_live_request request;
 	struct md_live_result result;
 	struct mp_err err = {0};
-	int mem = md_live_lock(pid, &err), r = mem;
+	int lock = md_live_lock(pid, &err), r = lock;
 
-	if (mem >= 0) {
-		request = request_for(l, pid, mem);
+	if (lock >= 0) {
 		r = md_live_adopt(&request, &version, &result, &err);
-		close(mem);
+		close(lock);
 	}
 	if (r)
 		r = process_failed(l, pid, r, &err);
@@ -253,10 +259,10 @@ static int adopt(struct live *l, pid_t pid)
 }
 
 /* Undoes, or only shows, one of the versions that are in the process. */
-static int one_version(struct live *l, struct md_process *process, int mem,
+static int one_version(struct live *l, struct md_process *process,
 		       const struct md_versions *versions, struct md_version *version)
 {
-	const struct md_live_request request = request_for(l, process->pid, mem);
+	const struct md_live_request request = request_for(l, process->pid);
 	struct md_live_result result = {0};
 	struct mp_err err = {0};
 	int r;
@@ -277,24 +283,56 @@ static int one_version(struct live *l, struct md_process *process, int mem,
 	return 0;
 }
 
+static int open_versions(pid_t pid, bool with_changes, struct md_process *process,
+			 struct md_versions *versions, struct mp_err *err)
+{
+	int r = md_process_open(pid, process, err);
+
+	*versions = (struct md_versions){0};
+	return r ? r : md_versions_find(process, with_changes, versions, err);
+}
+
+static void close_versions(struct md_process *process, struct md_versions *versions)
+{
+	md_versions_close(versions);
+	md_process_close(process);
+}
+
+/*
+ * The same after md_live_lock(), if there is any version: the process can hold this lock itself, so only one that has a version
+ * may let this program wait. *@lock: the lock; -1: none.
+ */
+static int open_locked(pid_t pid, struct md_process *process, struct md_versions *versions,
+		       int *lock, struct mp_err *err)
+{
+	int r = open_versions(pid, false, process, versions, err);
+
+	if (r || !versions->nr)
+		return r;
+	*lock = md_live_lock(pid, err);
+	if (*lock < 0)
+		return *lock;
+	close_versions(process, versions);
+	return open_versions(pid, true, process, versions, err);
+}
+
 static int each_version(struct live *l, pid_t pid)
 {
-	struct md_versions versions = {0};
-	struct md_process process = {0};
+	struct md_versions versions;
+	struct md_process process;
 	struct mp_err err = {0};
-	int mem = l->action == UNDO ? md_live_lock(pid, &err) : -1, status = 0;
-	int r = l->action == UNDO && mem < 0 ? mem : md_process_open(pid, &process, &err);
+	int lock = -1, status = 0;
+	int r = l->action == UNDO ? open_locked(pid, &process, &versions, &lock, &err)
+				  : open_versions(pid, true, &process, &versions, &err);
 
-	if (!r)
-		r = md_versions_find(&process, true, &versions, &err);
 	for (size_t i = 0; !r && !status && i < versions.nr; i++)
-		status = one_version(l, &process, mem, &versions, &versions.list[i]);
-	if (r && !(r == -ESRCH && l->action == STATUS && !l->target))
+		status = one_version(l, &process, &versions, &versions.list[i]);
+	/* Of all processes, those that have ended, or whose first thread has, are left out. */
+	if (r && (l->target || !(r == -ESRCH || md_process_goes_on_alone(pid))))
 		status = process_failed(l, pid, r, &err);
-	md_versions_close(&versions);
-	md_process_close(&process);
-	if (mem >= 0)
-		close(mem);
+	close_versions(&process, &versions);
+	if (lock >= 0)
+		close(lock);
 	return status;
 }
 
@@ -317,11 +355,15 @@ static int place(struct live *l)
 		if (!r)
 			r = md_place_add(&found, &process, l->output, &err);
 		md_process_close(&process);
-		if (r && l->targets.searched && md_target_has_ended(t))
+		/* Nothing can be put into one whose first thread has ended. */
+		if (r && l->targets.searched &&
+		    (md_target_has_ended(t) || md_process_goes_on_alone(t->pid)))
 			r = 0;
 	}
 	if (!r && !found.nr_taken)
-		r = mp_err_set(&err, ESRCH, "%s: no process runs it any more", l->target);
+		r = mp_err_set(&err, ESRCH,
+			       "%s: no process runs it any more whose first thread goes on",
+			       l->target);
 	if (!r)
 		r = md_place_choose(&found, nr, l->nr_places > 0, vaddrs, &err);
 	md_place_fini(&found);
@@ -386,19 +428,15 @@ static int run_child(struct live *l, const struct md_target *target)
 
 static int each_process(struct live *l)
 {
-	const bool changes = l->targets.searched && l->action != STATUS && !l->dry_run;
 	int status = 0;
 
 	for (size_t i = 0; i < l->targets.nr; i++) {
 		const struct md_target *target = &l->targets.list[i];
-		int r = changes && l->targets.nr > 1 ? run_child(l, target)
-			: l->action == ADOPT	     ? adopt(l, target->pid)
-						     : each_version(l, target->pid);
+		int r = changes(l) && l->targets.searched && l->targets.nr > 1
+				? run_child(l, target)
+			: l->action == ADOPT ? adopt(l, target->pid)
+					     : each_version(l, target->pid);
 
-		if (r && changes && l->targets.nr == 1 && md_target_has_ended(target)) {
-			r = 0;
-			json_array_clear(l->rows);
-		}
 		status = status ? status : r;
 	}
 	return status;

@@ -110,7 +110,10 @@ enum mp_elf_need {
 	 * build-id alone.
 	 */
 	MP_ELF_DEBUG = 1 << 3,
-	/* The code is not read, so that the id is the build-id alone. */
+	/*
+	 * The code is not read, so that the id is the build-id alone. Such an id must not be compared by
+	 * mp_id_equal().
+	 */
 	MP_ELF_UNHASHED = 1 << 4,
 };
 

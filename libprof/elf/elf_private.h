@@ -31,7 +31,7 @@
 #define MP_ELF_MAX_NOTES      (1u << 20)
 
 struct mp_elf_private {
-	unsigned int nr_others; /* owners but one */
+	unsigned int nr_others; /* owners besides the first */
 	int fd;			/* -1: the bytes are in elf->data */
 	int copy_fd;		/* descriptor of a mapped file, for further mappings; -1: none */
 	bool copied;		/* a copy by mp_elf_copy() is no mapping of the file */
@@ -53,7 +53,7 @@ bool mp_elf_in_file(const struct mp_elf *elf, uint64_t off, uint64_t size);
 
 /* Sets elf->start if the entry point is code that the kernel enters. */
 void mp_elf_find_start(struct mp_elf *elf);
-/* @hash: also that of the code. */
+/* @hash: also hash the code. */
 int mp_elf_read_id(struct mp_elf *elf, bool hash, struct mp_err *err);
 int mp_elf_read_symbols(struct mp_elf *elf, struct mp_err *err);
 int mp_elf_read_relocs(struct mp_elf *elf, struct mp_err *err);

@@ -161,6 +161,15 @@ for target in "$pid" "$PWD/fixed"; do
 	done
 done
 kill -0 "$pid" || fail "a process without its first thread was ended"
+# It is in the way of no other one, and is mentioned only where it was asked for.
+live status
+! grep "process $pid:" err.txt || fail "status of all processes mentions one without its first thread"
+command_ends 1 "place for one without its first thread" "$BUILD/morph" live place "$PWD/fixed"
+says err.txt "no process runs it any more whose first thread goes on"
+alone=$pid
+start ./fixed
+live place "$PWD/fixed" || fail "place beside a process without its first thread: $(cat err.txt)"
+kill -9 "$alone"
 odd
 kill -STOP "$pid"
 awaits "grep -q 'State:.T' /proc/$pid/status"

@@ -39,7 +39,7 @@ for v in original.live new.live edges.live; do
 	counts_dir $v.dir
 done
 
-# Another command changes the process: this one waits for it, and status does not.
+# Another command changes the process: this one waits for it. Status does not, and undo only if there is a version.
 flock "/proc/$pid/mem" sh -c 'touch held; while [ -e held ]; do sleep 0.05; done' &
 awaits '[ -e held ]'
 "$BUILD/morph" live --json adopt --counts=edges.live.dir "$pid" edges.live >waited.txt 2>&1 &
@@ -48,6 +48,7 @@ sleep 0.5
 live status "$pid" || fail "status while another command changes it: $(cat err.txt)"
 [ "$(jq '.processes | length' out.txt)" = 0 ] || fail "adopt does not wait: $(cat out.txt)"
 kill -0 $waits || fail "adopt does not wait: $(cat waited.txt)"
+timeout 60 "$BUILD/morph" live undo "$pid" >undone.txt 2>&1 || fail "undo waits, although there is no version: $(cat undone.txt)"
 rm held
 wait $waits || fail "edges.live: $(cat waited.txt)"
 only edges.live
@@ -91,6 +92,23 @@ for v in original.live edges.live new.live original.live; do
 	[ $v = edges.live ] || [ $((($(sum edges.live) - third) * 20)) -lt $(($(sum $v) - before)) ] ||
 		fail "edges.live counts $(($(sum edges.live) - third)) while $v counts $(($(sum $v) - before))"
 done
+# Where /proc is mounted again, the lock is another one: two commands change the process at once.
+if unshare -m mount -t proc proc /proc 2>/dev/null; then
+	for i in 1 2; do
+		# shellcheck disable=SC2016
+		unshare -m bash -c 'mount -t proc proc /proc
+			for ((i = 0; i < 40; i++)); do
+				v=$(shuf -n 1 -e original new edges).live
+				"$1/morph" live adopt --counts="$v.dir" "$2" "$v"
+			done' - "$BUILD" "$pid" >beside$i.txt 2>&1 &
+		beside[i]=$!
+	done
+	wait "${beside[@]}"
+	for i in 1 2; do
+		says beside$i.txt "worker: in use"
+	done
+	all_go_on || fail "it does not go on after two commands at once"
+fi
 adopt plain.live || fail "plain.live: $(cat err.txt)"
 only plain.live
 # A place that another version has, and one of the same program at the same place

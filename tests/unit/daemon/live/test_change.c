@@ -169,3 +169,68 @@ TEST(sections_that_overlap_are_refused)
 	md_changes_fini(&found);
 	free_pair(&pair);
 }
+
+/* The bytes of the pages are copied, so the files may change later. */
+TEST(pages_have_the_bytes_of_the_file)
+{
+	struct md_changes found;
+	struct pair pair;
+
+	if (!make_pair(&pair))
+		MORPH_SKIP("no gcc");
+	ck_assert_int_eq(find(&pair, &found), 0);
+	ck_assert_uint_gt(found.nr_pages, 0);
+	for (size_t i = 0; i < found.nr_pages; i++) {
+		const struct md_live_page *page = &found.pages[i];
+		size_t size = pair.bytes[0].size - page->off;
+
+		ck_assert_uint_eq(page->off % MD_LIVE_PAGE, 0);
+		ck_assert_mem_eq(found.old_bytes + page->at, pair.bytes[0].data + page->off,
+				 size < MD_LIVE_PAGE ? size : MD_LIVE_PAGE);
+	}
+	md_changes_fini(&found);
+	free_pair(&pair);
+}
+
+/* Lets the segment of .eh_frame, its last section, begin 16 bytes later in the file, at the same address. */
+static void move_segment(struct pair *pair, int i)
+{
+	Elf64_Shdr *last = header_of(pair, i, ".eh_frame"),
+		   *headers = (void *)(pair->bytes[i].data + pair->elf[i]->ehdr.e_shoff);
+	Elf64_Phdr *ph = segment_of(pair, i, last->sh_addr);
+
+	last->sh_size -= 16;
+	for (uint32_t k = 0; k < pair->elf[i]->ehdr.e_shnum; k++)
+		if ((headers[k].sh_flags & SHF_ALLOC) &&
+		    headers[k].sh_addr - ph->p_vaddr < ph->p_memsz)
+			headers[k].sh_offset += 16;
+	ph->p_offset += 16;
+	ph->p_filesz = ph->p_memsz -= 16;
+}
+
+/* The kernel maps no file so, but root looks at the files of all processes. */
+TEST(a_page_that_is_no_page_of_the_file_is_refused)
+{
+	struct md_changes found;
+	struct mp_id id;
+	struct pair pair;
+	Elf64_Shdr *sec;
+
+	if (!make_pair(&pair))
+		MORPH_SKIP("no gcc");
+	ck_assert_int_eq(find(&pair, &found), 0);
+	md_changes_fini(&found);
+	sec = header_of(&pair, 1, ".eh_frame");
+	pair.bytes[1].data[sec->sh_offset + 32] ^= 1;
+	ck_assert_int_eq(find(&pair, &found), 0);
+	ck_assert_uint_eq(found.nr_words, 1);
+	md_changes_fini(&found);
+	id = pair.elf[0]->id;
+	for (int i = 0; i < 2; i++)
+		move_segment(&pair, i);
+	ck_assert_int_eq(find(&pair, &found), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "is no version"));
+	ck_assert(mp_id_equal(&id, &pair.elf[0]->id));
+	md_changes_fini(&found);
+	free_pair(&pair);
+}

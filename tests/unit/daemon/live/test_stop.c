@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 #include "daemon/live/inject.h"
-#include "daemon/live/live.h"
+#include "daemon/live/live_private.h"
 #include "daemon/live/stack.h"
 #include "tests/unit/suite.h"
 
@@ -129,7 +129,7 @@ TEST(a_file_is_shared_with_the_process)
 	what.dev = st.st_dev;
 	what.ino = st.st_ino + 1;
 	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_lock(child, &err);
+	mem = md_live_open_mem(child, &err);
 	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
 	what.address = md_process_mapping(&p, (uint64_t)setup)->start - (64 << 20);
 	ck_assert_msg(!md_stop_all(child, &stop, &err), "%s", err.msg);
@@ -163,7 +163,7 @@ TEST(a_page_is_mapped_and_unmapped_in_the_process)
 	int mem;
 
 	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_lock(child, &err);
+	mem = md_live_open_mem(child, &err);
 	ck_assert_int_ge(mem, 0);
 	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
 	/* Not in the program, whose code may change meanwhile. */
@@ -205,7 +205,7 @@ TEST(an_address_on_a_stack_is_found)
 	pid_t tid;
 
 	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_lock(child, &err);
+	mem = md_live_open_mem(child, &err);
 	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
 	ck_assert_int_eq(md_stop_all(child, &stop, &err), 0);
 	wanted = 0x123456789abcdef1;
@@ -336,7 +336,7 @@ TEST(a_stack_that_a_signal_interrupted_is_searched_whatever_its_handler_returns_
 	int mem;
 
 	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_lock(pid, &err);
+	mem = md_live_open_mem(pid, &err);
 	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
 	ck_assert_int_eq(md_stop_all(pid, &stop, &err), 0);
 	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
@@ -384,7 +384,7 @@ TEST(a_thread_with_a_filter_makes_no_system_call)
 	int mem;
 
 	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_lock(pid, &err);
+	mem = md_live_open_mem(pid, &err);
 	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
 	ck_assert_int_eq(md_stop_thread(pid, (pid_t)rounds[1], &stop, &err), 0);
 	ck_assert_int_eq(md_inject(&stop, &p, mem, &gadgets, &what, &err), -EAGAIN);
@@ -490,7 +490,7 @@ TEST(a_process_that_becomes_another_program_keeps_its_registers)
 
 	pid = start(run_other_program);
 	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_lock(pid, &err);
+	mem = md_live_open_mem(pid, &err);
 	ck_assert_int_ge(mem, 0);
 	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
 	__atomic_store_n(&rounds[1], 1, __ATOMIC_RELAXED);
