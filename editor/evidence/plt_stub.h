@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * plt_stub - recognises the stubs of a procedure linkage table (PLT), and the branches to them that
- * may go through the stub's slot instead. Called by optimize and emit.
+ * may go through the stub's slot instead. Called by rewrite and emit.
  *
  * A stub is `[endbr64] [bnd] jmp *slot(%rip)`, whatever section it lies in. The loader puts the
  * function's address into the slot, or that of the code which looks the function up.

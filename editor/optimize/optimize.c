@@ -165,10 +165,11 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 	double stage_s[ME_NR_STAGES] = {0}, stage_cpu_s[ME_NR_STAGES] = {0};
 	uint32_t nr_attempts = 0;
 	int rc = me_several_branch(&several, ME_BRANCH_START, err);
+	bool tries = rc >= 0;
 
 	*report = (struct me_optimize_report){0};
 	/* Most files need no second attempt. */
-	while (rc >= 0) {
+	while (tries) {
 		rc = optimize(&several, &learnt, report, err);
 		several.nr_more = 0;
 		/* Failed attempts count, too. */
@@ -178,11 +179,10 @@ int me_optimize(const struct me_optimize_options *options, struct me_optimize_re
 		}
 		report->nr_attempts = ++nr_attempts;
 		/* A plan from a file says which functions have copies. */
-		if ((rc != -EPERM && rc != -EBADMSG) || options->plan)
-			break;
-		if (me_next_try_learn(&learnt, &report->verified, err))
-			break;
-		me_optimize_report_fini(report);
+		tries = (rc == -EPERM || rc == -EBADMSG) && !several.own.plan &&
+			!me_next_try_learn(&learnt, &report->verified, err);
+		if (tries)
+			me_optimize_report_fini(report);
 	}
 	me_next_try_fini(&learnt);
 	me_several_end(&several, rc, err);

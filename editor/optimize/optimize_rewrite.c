@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* optimize_rewrite - which rewrites are wanted, and what follows blocks when these are cut. Called by optimize.c. */
+/*
+ * optimize_rewrite - chooses the rewrites of this output, and gives what names blocks their new indexes. Called by
+ * optimize.c.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -37,7 +40,7 @@ static int cut_counts(struct me_job *job, const uint32_t *first, uint32_t nr_old
 	return 0;
 }
 
-/* Leads to the new blocks all that names blocks. @nr_blocks, @nr_edges: before the cut. */
+/* Gives the stubs, adjustments and counts of the job the new indexes of their blocks. @nr_blocks, @nr_edges: before the cut. */
 static int follow_cut(struct me_job *job, const uint32_t *first, uint32_t nr_blocks,
 		      uint32_t nr_edges)
 {
@@ -81,7 +84,7 @@ int me_job_rewrite(struct me_job *job, struct mp_err *err)
 	if (rc == -EBADMSG)
 		mp_err_set(err, EBADMSG, "%s: %s", o->plan, why.msg);
 	else if (rc)
-		*err = why;
+		mp_err_set(err, -rc, "%s", why.msg);
 	if (!rc && first && follow_cut(job, first, nr_blocks, nr_edges))
 		rc = mp_err_set(err, ENOMEM, "out of memory");
 	free(first);

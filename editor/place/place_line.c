@@ -12,7 +12,7 @@
 /* A sequence may have more runs and loops. Only the first of them, as many as this, decide its place. */
 #define MAX_SPANS 64
 /*
- * Loops that begin behind so many copies do not decide it either: otherwise a plan that wants a place for each copy would take
+ * Loops that begin more than so many copies behind do not decide it either: otherwise a plan that wants a place for each copy would take
  * a time that grows with the square of their number.
  */
 #define MAX_COPIES 1024

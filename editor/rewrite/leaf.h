@@ -2,7 +2,7 @@
 /*
  * leaf - recognises functions whose code may stand in place of a call: they use the stack in a way that is understood
  * or not at all (leaf_stack.c), and end in plain returns or in jumps to other functions. They may call functions,
- * but not themselves. Called by optimize.
+ * but not themselves. Called by inline; place, emit and debug read its results.
  *
  * Says nothing about whether that pays.
  */

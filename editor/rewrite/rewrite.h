@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rewrite - changes what stands at the ends of copied blocks: calls and jumps of PLT stubs go through the stubs' slots
- * (slots.h), and the code of functions replaces calls of them (inline.h). The layout is decided before, so it does not
- * depend on this. Called by optimize.
+ * rewrite - changes what stands at the ends of copied blocks: calls of PLT stubs, and jumps to them, go through the stubs'
+ * slots (slots.h), and the code of functions replaces calls of them (inline.h). The layout is decided before, so it does
+ * not depend on this. Called by optimize.
  *
  * The new code has another length than the call. Within a copied block all distances are the original's, so the call must
  * be the last instruction of its block: blocks are cut behind all of these calls, once.
@@ -25,9 +25,9 @@ struct me_rewriting {
 	const struct me_plan_call *calls;
 	uint32_t nr_calls;
 	const uint64_t *stress; /* for tests: the seed by which calls are replaced; NULL: by counts */
-	/* Out: the calls that are replaced. Ownership: free(). */
+	/* Out: the calls that are replaced. Ownership: free(), also after an error. */
 	struct me_plan_call *replaced;
-	uint32_t nr_replaced;
+	uint32_t nr_replaced; /* 0 before */
 };
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * slots - which calls and jumps of PLT stubs go through the stubs' slots in copies: all that would return. Called by
- * rewrite.
+ * slots - which calls of PLT stubs, and jumps to them, go through the stubs' slots in copies: all jumps, and all calls but
+ * those that end a block because they do not return. Called by rewrite.
  */
 #ifndef ME_SLOTS_H
 #define ME_SLOTS_H
@@ -9,10 +9,11 @@
 #include "editor/rewrite/rewrite.h"
 
 /*
- * me_slots_find - the ends of such calls. @copied: per block. @ends: with room for all calls. Return: their number.
+ * me_slots_find - the addresses behind such calls, not sorted. @copied: per block. @ends: with room for all calls. Return:
+ * their number.
  */
 uint32_t me_slots_find(const struct mp_cfg *cfg, const uint8_t *copied, uint64_t *ends);
-/* Marks the blocks of @plan that end at one of @ends, or in such a jump. */
+/* Marks the blocks of @plan that end at one of @ends, which ascend, or in such a jump. */
 void me_slots_mark(const struct mp_cfg *cfg, const uint64_t *ends, uint32_t nr_ends,
 		   struct me_plan *plan);
 

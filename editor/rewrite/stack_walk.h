@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stack_walk - does a file walk stacks itself? Called by optimize.
+ * stack_walk - does a file walk stacks itself? Called by inline.
  */
 #ifndef ME_STACK_WALK_H
 #define ME_STACK_WALK_H

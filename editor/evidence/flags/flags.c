@@ -21,8 +21,8 @@
 struct effect {
 	uint16_t reads;	 /* before it writes them */
 	uint16_t writes; /* whatever the operands are */
-	uint16_t left;	 /* of a block: flags at its end that its calls may have left */
-	bool behind;	 /* of a block: it reads flags that its calls may have left */
+	uint16_t left; /* of a block: flags that a call in it may have set, and that nothing behind the call writes */
+	bool behind; /* of a block: it reads flags that its calls may have left */
 };
 
 struct finder {

@@ -97,8 +97,22 @@ together 3 "too little profile" metered-original lacking
 optimize 2 "usage" --each "${exact[@]}" -o x work --each "${exact[@]}" work
 optimize 2 "another command" --each "${exact[@]}" -o x work --each verify work alone.new
 optimize 2 "in place" --each "${exact[@]}" -o x work --each "${exact[@]}" --in-place work
+optimize 1 "one output twice" --each "${exact[@]}" -o x work --each --all -o x work
+optimize 1 "an output that is another line's meter" --each "${exact[@]}" -o places work --each "${meter[@]}" --layout=original -o x work
 optimize 1 "an output that is the input" --each "${exact[@]}" -o x work --each "${exact[@]}" -o work work
 [ ! -e x ] || fail "refused, and yet an output"
+
+# ---- verify refuses functions: each output is tried again without them, as alone
+gcc -O2 -fcf-protection=none -fno-pie -no-pie "$root/tests/data/own_code/refused.c" -o work || exit 1
+line[again]="--all --lab=no-slots"
+for v in all again edges; do
+	# shellcheck disable=SC2086 # words
+	optimize 0 "$v alone, refused" ${line[$v]} --report=none -o "alone.$v" work
+done
+together 0 "functions that verify refuses" all again edges
+for v in all again edges; do
+	cmp "alone.$v" "together.$v" || fail "functions that verify refuses: $v has other bytes than alone"
+done
 
 # ---- it is ended at any moment: what has its name is whole, and nothing else stays
 big=$(readlink -f "$(command -v perl)")
