@@ -28,7 +28,7 @@ void md_counting_free(struct md_counting *c);
  * was counted is not kept.
  */
 int md_counting_window(struct md_counting *c, double cpu_s, struct mp_err *err);
-/* What each counter counted in the last window: *@nr of them. They stay until the next call. */
+/* Return: the numbers of the last window, one for each of *@nr counters. They are valid until the next call. */
 const uint64_t *md_counting_last(const struct md_counting *c, uint32_t *nr);
 /* May a window end now? Not if the last look at the files took long, and not long ago. */
 bool md_counting_is_due(const struct md_counting *c);

@@ -62,7 +62,7 @@ static int fail(PGconn *conn, const PGresult *result, const char *what, struct m
 	return fail_with(EIO, what, reason ? reason : PQerrorMessage(conn), err);
 }
 
-/* What a server says besides its answers is for nobody. */
+/* Drops the notices that a server sends besides its answers. */
 static void ignore_notice(void *arg, const PGresult *result)
 {
 	(void)arg;

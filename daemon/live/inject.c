@@ -38,7 +38,7 @@
 #define XSTATE_MAX 16384
 #define AMX	   UINT64_C(0x60000) /* tiles: the kernel gives their room only to threads that asked */
 
-/* What the kernel reads when a signal handler returns (struct rt_sigframe). */
+/* The kernel reads this from the stack when a signal handler returns (struct rt_sigframe). */
 struct frame {
 	uint64_t sigreturn; /* code that makes this call */
 	uint64_t flags, link;

@@ -14,7 +14,7 @@
 #include "daemon/live/live_private.h"
 #include "libprof/base/clock.h"
 
-/* What a stop takes, on a machine of 2020: to begin with, for each thread, for each page. */
+/* How long a stop lasts on a machine of 2020: a part of its own, a part for each thread, and one for each page. */
 #define STOP_NS	  300000u
 #define THREAD_NS 40000u
 #define PAGE_NS	  1500u

@@ -20,7 +20,7 @@ enum md_version_kind {
 	MD_VERSION_METER, /* counts a few places */
 };
 
-/* Whose bytes a page has in the process. The version changes this page. */
+/* Which bytes the process has in a page that the version changes. */
 enum md_page {
 	MD_PAGE_OLD,	 /* the original's bytes */
 	MD_PAGE_NEW,	 /* the version's */
@@ -102,7 +102,7 @@ int md_version_read_copies(struct md_version *version, struct mp_err *err);
 
 /* Is it another version of the same original at the same place in the same process? */
 bool md_version_is_rival(const struct md_version *version, const struct md_version *other);
-/* Where a process has loaded @elf, whose code is mapped at @m. Return: false: the mapping is none of its code. */
+/* Finds the address at which a process has loaded @elf, whose code is mapped at @m. Return: false: @m does not map its code. */
 bool md_version_bias(const struct mp_elf *elf, const struct md_mapping *m, uint64_t *bias);
 /* Is the segment of the copies mapped, from the output's file? */
 bool md_version_is_mapped(const struct md_version *version, const struct md_process *process);

@@ -327,7 +327,7 @@ static int each_version(struct live *l, pid_t pid)
 
 	for (size_t i = 0; !r && !status && i < versions.nr; i++)
 		status = one_version(l, &process, &versions, &versions.list[i]);
-	/* Of all processes, those that have ended, or whose first thread has, are left out. */
+	/* A search of all processes leaves out a process that has ended, or whose first thread has ended. */
 	if (r && (l->target || !(r == -ESRCH || md_process_goes_on_alone(pid))))
 		status = process_failed(l, pid, r, &err);
 	close_versions(&process, &versions);

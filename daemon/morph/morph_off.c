@@ -282,7 +282,7 @@ static void remove_work(const struct off *off)
 		closedir(d);
 }
 
-/* What the worker wrote; somebody may have put in others by hand. */
+/* Takes only the worker's versions out of running processes: somebody may have put in others by hand. */
 static int take_back(struct off *off)
 {
 	struct mp_err err = {0};

@@ -32,7 +32,7 @@ static const char *format_amount(const struct md_saved *saved, double amount, ch
 	return buf;
 }
 
-/* What was used, and on top of it what the originals would have taken. */
+/* Two bars: the CPU time that was used, and above it the time that the originals would have taken. */
 static void put_day(FILE *out, const struct md_saved *saved, size_t d, double largest)
 {
 	const struct md_saved_time *day = &saved->days[d];

@@ -19,7 +19,7 @@
 #define BUILDS_TIMER "morph-fleet-builds.timer"
 #define BUILDS	     "morph-fleet-builds.service"
 
-/* What is present while systemd is the first process, or serves this user. */
+/* These directories exist while systemd is the first process, or serves this user. */
 static bool has_manager(void)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");

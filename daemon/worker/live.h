@@ -19,7 +19,10 @@
 #include "daemon/everyday/windows.h"
 #include "daemon/worker/worker.h"
 
-/* What the processes of one version did. Each swap makes a new file with its bytes; all of them count. */
+/*
+ * CPU time and number of the processes of one version. Each swap makes a new file of the version; processes of all these
+ * files count.
+ */
 struct md_done {
 	double run_s;		     /* CPU time */
 	double user_s, system_s;     /* the same by timer ticks, which are coarse */

@@ -90,7 +90,7 @@ extern const uint8_t md_lookup_real[] __attribute__((visibility("hidden")));
 extern const uint8_t md_lookup_hdr[] __attribute__((visibility("hidden")));
 extern const uint8_t md_lookup_table[] __attribute__((visibility("hidden")));
 
-/* What the function does: it jumps to *(*@slot + @offset). */
+/* The function jumps to *(*@slot + @offset). */
 struct way {
 	uint64_t mov; /* address of its first instruction, behind endbr64 */
 	uint64_t slot;
