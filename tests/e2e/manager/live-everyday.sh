@@ -140,28 +140,6 @@ awaits '[ "$(versions)" = metered-new ]' || fail "trying: the new version is not
 put_down KILL
 cmp -s prog original || fail "trying: the file was replaced"
 
-# Somebody else changes the same process all the time, also when the worker is killed.
-outside() {
-	while [ ! -e outside.stop ]; do
-		"$BUILD/morph" live undo "$service"
-		"$BUILD/morph" live adopt "$service" state/*/output-running
-	done >/dev/null 2>&1
-}
-outside &
-other=$!
-for i in 1 2 3; do
-	begin_work
-	awaits '[ "$(versions)" = metered-new ] || [ "$(versions)" = metered-original ] || ! kill -0 $worker_pid 2>/dev/null'
-	sleep 0.$i
-	put_down KILL
-done
-touch outside.stop
-wait $other
-rm outside.stop
-kill -0 "$service" || fail "outside: the service ended: $(cat serve.txt)"
-"$BUILD/morph" live undo "$service" >/dev/null || fail "outside: undo"
-all_have_text "outside"
-
 # A process that starts in the middle of a block gets the next block's version.
 begin_work
 awaits '[ "$(versions)" = metered-new ] || [ "$(versions)" = metered-original ]' || fail "later: no version is in use"
@@ -238,5 +216,27 @@ awaits '[ "$(versions)" = metered-new ] || ! kill -0 $worker_pid 2>/dev/null'
 state_is trying "restart"
 put_down TERM
 all_have_text "restart"
-ends_right "restart"
+
+# ---- somebody else changes the same process all the time, also when the worker is killed. The trial may end meanwhile
+outside() {
+	while [ ! -e outside.stop ]; do
+		"$BUILD/morph" live undo "$service"
+		"$BUILD/morph" live adopt "$service" state/*/output-running
+	done >/dev/null 2>&1
+}
+outside &
+other=$!
+for i in 1 2 3; do
+	begin_work
+	awaits '[ -n "$(versions)" ] || ! kill -0 $worker_pid 2>/dev/null'
+	sleep 0.$i
+	put_down KILL
+done
+touch outside.stop
+wait $other
+rm outside.stop
+kill -0 "$service" || fail "outside: the service ended: $(cat serve.txt)"
+"$BUILD/morph" live undo "$service" >/dev/null || fail "outside: undo"
+all_have_text "outside"
+ends_right "outside"
 finish
