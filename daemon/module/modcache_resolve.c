@@ -57,9 +57,11 @@ static struct md_file **bucket_of(struct md_modcache *mc, uint64_t dev, uint64_t
 /*
  * Finds a known file. With an inode generation, the file is identified even after its process
  * has gone; without one, its path must still lead to it. A file that can be opened must be
- * unchanged.
+ * unchanged; if it was so after this mapping had been made, it need not be looked at again. Short processes map
+ * the same few files hundreds of times a second.
  */
-static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap *mmap)
+static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap *mmap,
+				 uint64_t now_ns)
 {
 	uint64_t dev = makedev(mmap->dev_major, mmap->dev_minor);
 	struct md_file *file;
@@ -72,9 +74,13 @@ static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap
 		if ((mmap->task.flags & MORPH_MMAP_GENERATION) &&
 		    file->generation != mmap->ino_generation)
 			continue;
-		if (md_modfind_is_unchanged(file->path, dev, file->ino, file->mtime_ns,
-					    file->ctime_ns))
+		if (mmap->task.time_ns && mmap->task.time_ns <= file->unchanged_ns)
 			return file;
+		if (md_modfind_is_unchanged(file->path, dev, file->ino, file->mtime_ns,
+					    file->ctime_ns)) {
+			file->unchanged_ns = now_ns;
+			return file;
+		}
 		if (!(mmap->task.flags & MORPH_MMAP_GENERATION))
 			continue;
 		md_modfind_open(mmap, 0, &now);
@@ -172,7 +178,7 @@ int md_modcache_resolve(struct md_modcache *mc, const struct morph_mmap *mmap, i
 		*out = status_file(mc, status);
 		return *out ? 0 : -ENOMEM;
 	}
-	file = find_file(mc, mmap);
+	file = find_file(mc, mmap, began);
 	if (!file)
 		file = find_look(mc, mmap, began);
 	if (file)

@@ -169,15 +169,19 @@ static bool is_original(const struct md_backup_place *places, size_t nr, size_t 
 	return false;
 }
 
-/* Removes the new file beside @path that a process left which was killed in the middle of a swap. */
-static void remove_new(const char *path)
+/* Removes the files beside @path that a process left which was killed in the middle of a swap, or of turns. */
+static void remove_left(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-	char name[MP_NEW_NAME_MAX], beside[PATH_MAX + MP_NEW_NAME_MAX];
+	void (*const names[])(const char *, char *) = {mp_new_name, mp_kept_name};
+	const char *base = mp_base_name(path);
 
-	mp_new_name(base, name);
-	snprintf(beside, sizeof(beside), "%.*s%s", (int)(base - path), path, name);
-	unlink(beside);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		char name[MP_NEW_NAME_MAX], beside[PATH_MAX + MP_NEW_NAME_MAX];
+
+		names[i](base, name);
+		snprintf(beside, sizeof(beside), "%.*s%s", (int)(base - path), path, name);
+		unlink(beside);
+	}
 }
 
 /* A file that is neither was upgraded, and belongs to nobody here. */
@@ -195,7 +199,7 @@ static int compare_bytes(struct off *off)
 
 		if (!is_first(places, i))
 			continue;
-		remove_new(places[i].path);
+		remove_left(places[i].path);
 		if (is_original(places, nr, i)) {
 			off->nr_originals++;
 		} else if (!md_program_read(places[i].path, &file, NULL)) {

@@ -107,3 +107,15 @@ int md_file_look(const char *path, struct md_file_state *out, struct mp_err *err
 	close(fd);
 	return ret;
 }
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool md_file_is_as(const struct stat *now, const struct stat *was)
+{
+	return now->st_dev == was->st_dev && now->st_ino == was->st_ino &&
+	       now->st_size == was->st_size && same_time(&now->st_mtim, &was->st_mtim) &&
+	       same_time(&now->st_ctim, &was->st_ctim);
+}

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "libprof/base/err.h"
@@ -28,5 +29,10 @@ struct md_file_state {
 int md_file_look(const char *path, struct md_file_state *out, struct mp_err *err);
 /* Only the hash. Return: 0, -errno without a message. */
 int md_file_hash(const char *path, char hash[33]);
+/*
+ * Is it the same file, and is it as it was? What changes a file changes its times, and nobody can set back the time of
+ * change.
+ */
+bool md_file_is_as(const struct stat *now, const struct stat *was);
 
 #endif

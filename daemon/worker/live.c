@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* live - jobs whose versions are put in place in turns; see live.h. */
 #include "daemon/worker/live.h"
+#include "daemon/worker/file_state.h"
 #include "daemon/worker/running.h"
+#include "daemon/worker/spare.h"
 #include "daemon/worker/trying.h"
 
 #include <errno.h>
@@ -13,6 +15,7 @@
 
 static void free_live(struct md_live *live)
 {
+	md_spare_drop(live);
 	if (live->forget)
 		live->forget(live);
 	free(live->watches);
@@ -73,9 +76,7 @@ bool md_live_knows(const struct md_task *t, enum md_variant *there)
 	struct stat st;
 
 	if (!is_of(live, t->job) || !live->file.st_ino || lstat(live->path, &st) ||
-	    st.st_ino != live->file.st_ino || st.st_dev != live->file.st_dev ||
-	    st.st_ctim.tv_sec != live->file.st_ctim.tv_sec ||
-	    st.st_ctim.tv_nsec != live->file.st_ctim.tv_nsec)
+	    !md_file_is_as(&st, &live->file))
 		return false;
 	*there = live->there;
 	return true;
@@ -110,6 +111,7 @@ static int add_watch(struct md_task *t, struct md_live *live, enum md_variant va
 /* From now on, processes of the file at the path count for @variant. */
 static int watch(struct md_task *t, struct md_live *live, enum md_variant variant)
 {
+	const struct stat before = live->file;
 	dev_t dev;
 	ino_t ino;
 	int index, ret;
@@ -118,8 +120,8 @@ static int watch(struct md_task *t, struct md_live *live, enum md_variant varian
 	md_cpu_time_poll(t->worker->cpu_time);
 	if (lstat(live->path, &live->file))
 		return mp_err_set(t->err, errno, "%s: %s", live->path, strerror(errno));
+	live->proved &= md_file_is_as(&live->file, &before);
 	live->there = variant;
-	live->since_s = mp_now_s();
 	ret = md_cpu_time_number(live->path, &dev, &ino);
 	if (ret)
 		return mp_err_set(t->err, -ret, "%s: %s", live->path, strerror(-ret));
@@ -139,6 +141,25 @@ static bool is_there(const struct md_task *t, const struct md_live *live, enum m
 	return variant == MD_ORIGINAL && !strcmp(t->now.hash, t->job->file_hash);
 }
 
+/* By morph-optimize, which reads the whole of both files, and writes one. */
+static int replace(struct md_task *t, struct md_live *live, enum md_variant variant,
+		   struct md_child_result *r)
+{
+	int ret;
+
+	/* The original comes back in this way at the end of turns. */
+	if (variant == MD_ORIGINAL) {
+		md_spare_drop(live);
+		return md_task_restore(t, r);
+	}
+	ret = md_task_replace(t, variant, md_spare_keep(live), r);
+	if (ret || r->end != MD_CHILD_EXITED || r->status)
+		md_spare_drop(live);
+	else
+		md_spare_take(t, live);
+	return ret;
+}
+
 int md_live_put(struct md_task *t, struct md_live *live, enum md_variant variant,
 		struct md_child_result *r)
 {
@@ -149,10 +170,10 @@ int md_live_put(struct md_task *t, struct md_live *live, enum md_variant variant
 		ret = 0;
 	else if (live->running)
 		ret = md_running_put(t, variant, r);
-	else if (variant == MD_ORIGINAL)
-		ret = md_task_restore(t, r);
+	else if (md_spare_swap(t, live, variant))
+		ret = 0;
 	else
-		ret = md_task_replace(t, variant, r);
+		ret = replace(t, live, variant, r);
 	if (ret)
 		return ret;
 	if (r->end != MD_CHILD_EXITED || r->status)
@@ -176,6 +197,8 @@ int md_live_check(struct md_task *t, struct md_live *live)
 
 	if (md_live_knows(t, &there))
 		return 0;
+	/* Somebody may have changed the mode or the owner, which the spare one lacks. */
+	md_spare_drop(live);
 	live->file = (struct stat){0};
 	ret = md_live_put_back(t, live);
 	return ret ? ret : 1;

@@ -20,8 +20,8 @@
 #include "daemon/worker/worker.h"
 
 /*
- * CPU time and number of the processes of one version. Each swap makes a new file of the version; processes of all these
- * files count.
+ * CPU time and number of the processes of one version. Whenever morph-optimize puts it in place, it is a new file; processes
+ * of all these files count.
  */
 struct md_done {
 	double run_s;		     /* CPU time */
@@ -42,7 +42,11 @@ struct md_live {
 	enum md_variant there;
 	bool running;	  /* versions are put into running processes */
 	struct stat file; /* as it was put there; while running, the original */
-	double since_s;	  /* mp_now_s() of that moment */
+	bool proved;	  /* by hash, its bytes are those of @there */
+	struct md_spare {
+		struct stat file; /* st_ino 0: there is none */
+		enum md_variant variant;
+	} spare; /* the version that was replaced last, see spare.h */
 	struct md_watch {
 		enum md_variant variant;
 		int index; /* md_cpu_time_watch() */

@@ -16,7 +16,9 @@
 #include "daemon/policy/deny.h"
 #include "daemon/everyday/count_dir.h"
 #include "daemon/everyday/meter.h"
+#include "daemon/worker/live.h"
 #include "daemon/worker/running.h"
+#include "daemon/worker/spare.h"
 #include "daemon/worker/versions.h"
 #include "daemon/worker/worker.h"
 #include "libprof/cli/exit_status.h"
@@ -305,6 +307,8 @@ int md_round_step(struct md_worker *worker, struct mp_job *job, struct mp_err *e
 			    .err = err};
 	int ret = md_work_dir_open(worker->state_dir, job->path, &t.dir, err);
 
+	if (!md_live_has(worker, job->path))
+		md_spare_remove(job->path);
 	if (!ret)
 		ret = md_step_look(&t);
 	if (!ret)

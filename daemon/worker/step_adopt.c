@@ -55,7 +55,7 @@ static int replace(struct md_task *t, bool live, struct md_child_result *r)
 	int ret = live ? md_version_verify(t, MD_NEW_RUNNING, r) : 0;
 
 	if (!live || md_version_is_written(ret, r))
-		ret = md_task_replace(t, MD_NEW, r);
+		ret = md_task_replace(t, MD_NEW, false, r);
 	return ret;
 }
 

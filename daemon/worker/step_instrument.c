@@ -26,7 +26,7 @@ int md_step_instrument(struct md_task *t)
 	if (!ret && !there)
 		ret = md_work_dir_train(&t->dir, md_task_user(t), t->err);
 	if (!ret && !there)
-		ret = md_task_replace(t, MD_NEW, &r);
+		ret = md_task_replace(t, MD_NEW, false, &r);
 	if (ret)
 		return ret;
 	if (!there && (r.end != MD_CHILD_EXITED || r.status))

@@ -264,6 +264,17 @@ static int not_running(struct md_task *t, struct md_live *live, const char *why)
 	return md_trying_new(t, &live->trying);
 }
 
+/* The block's version was refused. The other one may be in place: it does not stay there. Return: 1, -errno. */
+static int not_put(struct md_task *t, struct md_live *live, const char *why)
+{
+	int ret = md_live_put_back(t, live);
+
+	return ret ? ret
+		   : md_task_advance(t, MP_JOB_FAILED, "tried", "failed",
+				     "%s could not be put in place: %s",
+				     md_variant_words(md_trying_version(live->trying)), why);
+}
+
 /* Puts the next block's version in place. Return: 0, 1: refused, and the job has another state; -errno. */
 static int begin_block(struct md_task *t, struct md_live *live)
 {
@@ -283,10 +294,7 @@ static int begin_block(struct md_task *t, struct md_live *live)
 	if (ret > 0 && live->running)
 		return not_running(t, live, r.reason[0] ? r.reason : "morph live failed");
 	if (ret > 0)
-		return md_task_advance(t, MP_JOB_FAILED, "tried", "failed",
-				       "%s could not be put in place: %s",
-				       md_variant_words(md_trying_version(trying)),
-				       r.reason[0] ? r.reason : "morph-optimize failed");
+		return not_put(t, live, r.reason[0] ? r.reason : "morph-optimize failed");
 	return ret ? ret : md_trying_begin(t, live);
 }
 

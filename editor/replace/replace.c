@@ -19,7 +19,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "libprof/elf/own_output.h"
 
@@ -114,18 +113,11 @@ static int open_directory(struct me_replace *r, const char *path, struct mp_err 
  */
 static int lock_old(struct me_replace *r)
 {
-	const uint64_t number[2] = {r->old.st_dev, r->old.st_ino};
-	struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-
 	if (r->lock_fd < 0)
 		r->lock_fd = mp_own_file_open("locks", true);
 	if (r->lock_fd < 0)
 		return flock(r->old_fd, LOCK_EX | LOCK_NB) ? errno : 0;
-	(void)fcntl(r->lock_fd, F_OFD_SETLK, &lock); /* of an earlier inode */
-	lock.l_type = F_WRLCK;
-	lock.l_start = (off_t)(XXH3_64bits(number, sizeof(number)) >> 2);
-	lock.l_len = 1;
-	return fcntl(r->lock_fd, F_OFD_SETLK, &lock) ? errno : 0;
+	return mp_own_lock(r->lock_fd, r->old.st_dev, r->old.st_ino);
 }
 
 /* A lock belongs to an inode; the path may name another inode by the time the lock is held. */

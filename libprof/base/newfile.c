@@ -248,3 +248,9 @@ void mp_new_name(const char *base, char *out)
 	snprintf(out, MP_NEW_NAME_MAX, ".morph-new.%016" PRIx64,
 		 (uint64_t)XXH3_64bits(base, strlen(base)));
 }
+
+void mp_kept_name(const char *base, char *out)
+{
+	snprintf(out, MP_NEW_NAME_MAX, ".morph-kept.%016" PRIx64,
+		 (uint64_t)XXH3_64bits(base, strlen(base)));
+}

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "libprof/elf/backup_dir.h"
 
@@ -98,6 +99,18 @@ int mp_own_file_open(const char *name, bool make)
 		code = errno;
 	close(dir);
 	return code ? -code : fd;
+}
+
+int mp_own_lock(int locks, dev_t dev, ino_t ino)
+{
+	const uint64_t number[2] = {dev, ino};
+	struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+
+	(void)fcntl(locks, F_OFD_SETLK, &lock); /* of an earlier inode */
+	lock.l_type = F_WRLCK;
+	lock.l_start = (off_t)(XXH3_64bits(number, sizeof(number)) >> 2);
+	lock.l_len = 1;
+	return fcntl(locks, F_OFD_SETLK, &lock) ? errno : 0;
 }
 
 /* The list, locked. @make: if there is none, makes it. Return: a descriptor, -errno. */

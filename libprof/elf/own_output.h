@@ -7,13 +7,14 @@
  *
  * 	DIR/outputs	one line for each output, the latest 4,096: SHA-256 of the output; if known, SHA-256 of the
  *			original that it was proved against, and its kind. In hexadecimal digits, with spaces between
- *	DIR/locks	empty: its bytes are locked while a file is replaced (editor/replace/replace.c)
+ *	DIR/locks	empty: its bytes are locked while a file is replaced
  */
 #ifndef MP_OWN_OUTPUT_H
 #define MP_OWN_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "libprof/base/err.h"
 #include "libprof/base/sha256.h"
@@ -46,6 +47,11 @@ int mp_own_output_check(int copy, int fd, const char *name, struct mp_own_proof 
  * makes both, if they are missing. Return: a descriptor for reading and appending, -errno.
  */
 int mp_own_file_open(const char *name, bool make);
+/*
+ * mp_own_lock - locks the byte of @locks, the file DIR/locks, that stands for this inode, and no other one any more, until
+ * the descriptor is closed. Return: 0; an errno, EAGAIN or EACCES if another program of this user has the lock.
+ */
+int mp_own_lock(int locks, dev_t dev, ino_t ino);
 /* mp_own_hash_file - SHA-256 of a regular file that is not empty. Return: 0, -errno. */
 int mp_own_hash_file(int fd, uint8_t hash[MP_SHA256_BYTES]);
 

@@ -50,12 +50,24 @@ wait_for trying "trying"
 sleep 1
 is_proved "in a trial"
 
+# ---- the two versions take turns as the same two files: nothing is copied
+wait_for_file() { # FILE: until this one is at the path
+	awaits "[ \"\$(stat -c %i prog)\" = $1 ]" || fail "turns: the file $1 did not come back"
+}
+awaits '[ -e "$(echo .morph-kept.*)" ]' || fail "turns: no version is kept beside prog"
+for turn in 1 2; do
+	file=$(stat -c %i .morph-kept.*)
+	[ -z "$file" ] || wait_for_file "$file"
+done
+is_proved "in turns"
+
 # ---- told to stop: the original is back
 kill -TERM "$worker_pid" 2>/dev/null
 wait "$worker_pid"
 worker_pid=
 is prog original "stopped"
 state_is trying "stopped"
+[ -z "$(find . -maxdepth 1 -name '.morph-*')" ] || fail "stopped: left: $(find . -maxdepth 1 -name '.morph-*')"
 
 # ---- killed: the next start goes on; nothing but proved versions is ever in place
 begin_work
@@ -76,6 +88,27 @@ wait "$worker_pid"
 is prog newer "upgraded"
 [ "$(db "SELECT round FROM job")" = 2 ] || fail "upgraded: no new round"
 end_use "upgraded"
+
+# ---- a version was changed where it is stored, and its time set back: it is never put in place
+forget
+use
+begin_work
+wait_for trying "a changed version"
+kill -KILL "$worker_pid"
+wait "$worker_pid" 2>/dev/null
+# Without a meter, the version that may stay is tried.
+stored=$(ls state/*/metered-new 2>/dev/null || echo state/*/output)
+cp -p "$stored" was
+for byte in x y; do
+	! cmp -s was "$stored" || printf $byte | dd of="$stored" bs=1 seek=$(($(stat -c %s was) / 2)) conv=notrunc status=none
+done
+touch -r was "$stored"
+begin_work
+wait_for failed "a changed version"
+kill -TERM "$worker_pid" 2>/dev/null
+wait "$worker_pid"
+is prog original "a changed version"
+end_use "a changed version"
 
 # ---- the original is put back by hand while the version that counts is there: the round goes on
 forget

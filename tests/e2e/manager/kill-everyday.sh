@@ -9,7 +9,8 @@
 # each tenth time, the next start first goes on to the trial.
 #
 # STRIDE=1 takes each point, as for the figures in Documentation/automation.md; SCENES names some of the scenes. Two more take an
-# hour: `count' and `try', the worker alone before each of its changes.
+# hour: `count' and `try', the worker alone before each of its changes. `end' begins when a trial is won: the original comes
+# back, and the new version is adopted.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-manager.sh"
 need gcc jq objdump readelf sqlite3
@@ -22,7 +23,7 @@ gcc -O1 -o kill-at "$root/tests/tools/kill_at.c" || exit 1
 # A busy machine needs a window that is long enough to count in.
 pace=0.05
 stride=${STRIDE:-25}
-scenes=${SCENES:-swap-count swap-try on off-count off-try}
+scenes=${SCENES:-swap-count swap-try on off-count off-try end}
 export STATE_DIRECTORY=$dir/state
 total=0
 printf '%s\n' "coredumps = $dir/cores" "min-samples = 1000" "cost = 100%" >etc/morph.conf
@@ -98,7 +99,7 @@ named() {
 	done
 	return 1
 }
-declare -A proved seen
+declare -A proved seen states
 holds() { # WHAT
 	local name hash state
 	name=$(named) || fail "$1: prog is no version with a name"
@@ -110,6 +111,7 @@ holds() { # WHAT
 	seen[${name:-none}]=$((${seen[${name:-none}]:-0} + 1))
 	[ "$(./prog 777)" = "$want" ] || fail "$1: prog prints something else"
 	state=$(db "SELECT state FROM job")
+	states[${state:-none}]=$((${states[${state:-none}]:-0} + 1))
 	# shellcheck disable=SC2194
 	case "  wanted counting profiled written verified trying audited adopted kept advised not-faster undecided undoing undone " in
 	*" $state "*) ;; # or none yet
@@ -160,10 +162,12 @@ snapshot() {
 	mkdir "snap-$1"
 	cp -a state backup etc db prog "snap-$1/"
 	[ ! -e db-wal ] || cp -a db-wal "snap-$1/"
+	find . -maxdepth 1 -name '.morph-*' -exec cp -a {} "snap-$1/" \;
 }
 start_from() {
-	rm -rf state backup etc db db-wal db-shm killed swap
+	rm -rf state backup etc db db-wal db-shm killed swap .morph-*
 	cp -a "snap-$1"/{state,backup,etc,db*} .
+	find "snap-$1" -maxdepth 1 -name '.morph-*' -exec cp -a {} . \;
 	# Everyday use executes what lies at the path.
 	cp -a "snap-$1/prog" prog.new && mv -f prog.new prog
 }
@@ -186,7 +190,22 @@ reach() {
 	snapshot "$1"
 }
 case "$scenes" in *swap-count* | *off-count*) reach count counting ;; esac
-case "$scenes" in *try*) reach try 'metered-(original|new)|output' ;; esac
+case "$scenes" in *try* | *end*) reach try 'metered-(original|new)|output' ;; esac
+# win: the trial of the scene `try' gets as many pairs as the new version needs to win
+win() {
+	local trial nr counts
+	start_from try
+	trial=$(echo state/*/trial)
+	counts=$(jq -r '.weights | map(if . > 0 then 1 / . | floor else 0 end) | join(" ")' "$trial")
+	for ((nr = 0; nr < 200; nr++)); do printf 'draw\npair 1.3 5 %s 1.0 5 %s\n' "$counts" "$counts"; done >pairs.txt
+	# shellcheck disable=SC2046
+	nr=$("$BUILD/tools/everyday" trial $(jq -r '.alpha, .least_work, .max_pairs, .weights[]' "$trial") <pairs.txt 2>/dev/null |
+		jq -s 'map(.verdict // empty) | index("faster") + 1') || { fail "win: no number of pairs"; end_use; }
+	jq -c --argjson nr "$nr" '(.weights | map(if . > 0 then 1 / . | floor else 0 end)) as $c | .drawn = -1 | .abandoned = 0 |
+		.pairs = [range($nr) | [. % 2, [1.3, 5, 0] + $c, [1.0, 5, 0] + $c]]' "$trial" >won && mv won "$trial" || exit 1
+	snapshot won
+}
+case "$scenes" in *end*) win ;; esac
 
 # each NAME FROM LEAST COMMAND...: COMMAND is called with N = 1, 1 + STRIDE, ... until it is not killed
 each() {
@@ -213,6 +232,13 @@ at_swap() {
 	[ ! -e killed ] || return 137
 	return 0
 }
+# The same, until the new version is in use.
+at_end() {
+	at_worker "$1"
+	local ret=$?
+	[ $ret = 137 ] || [ "$(db "SELECT state FROM job")" = adopted ] || fail "end: $(db "SELECT state, detail FROM job")"
+	return $ret
+}
 at_on() { ./kill-at "$1" "$BUILD/morph" --db=db --backup-dir=backup on --policy=etc --only="$dir/p*" >out.txt 2>err.txt; }
 at_off() { ./kill-at "$1" "$BUILD/morph" --db=db --backup-dir=backup off --policy=etc >out.txt 2>err.txt; }
 each on wanted 3 at_on
@@ -222,11 +248,15 @@ each swap-count count 10 at_swap
 each swap-try try 10 at_swap
 each off-count count 20 at_off
 each off-try try 20 at_off
+each end won 20 at_end
 stride=${STRIDE:-25}
 each count wanted 50 at_worker
 each try try 50 at_worker
 for name in "${!seen[@]}"; do
 	echo "in place: $name, ${seen[$name]} times"
+done
+for state in "${!states[@]}"; do
+	echo "in the state: $state, ${states[$state]} times"
 done
 echo "killed at $total points in all"
 end_use

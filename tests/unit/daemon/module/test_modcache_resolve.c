@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "daemon/module/modcache_private.h"
+#include "libprof/base/clock.h"
 #include "tests/unit/scratch.h"
 
 static struct md_modcache *mc;
@@ -82,5 +83,19 @@ TEST(changed_file_is_read_again)
 	struct timespec times[2] = {{1000, 0}, {1000, 0}};
 
 	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+	ck_assert_ptr_ne(resolve(), file);
+}
+
+TEST(file_is_looked_at_again_for_a_later_mapping)
+{
+	const struct md_file *file = resolve();
+	struct timespec times[2] = {{1000, 0}, {1000, 0}};
+
+	record->task.time_ns = mp_now_ns();
+	ck_assert_ptr_eq(resolve(), file);
+	/* It was as it had been read after this mapping was made. */
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+	ck_assert_ptr_eq(resolve(), file);
+	record->task.time_ns = mp_now_ns();
 	ck_assert_ptr_ne(resolve(), file);
 }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/* spare - two files that take turns under three names; see spare.h. */
+#include "daemon/worker/spare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/worker/file_state.h"
+#include "libprof/base/newfile.h"
+#include "libprof/elf/own_output.h"
+
+/* The names in the directory of the path. */
+struct names {
+	int dir;
+	const char *base;
+	char new[MP_NEW_NAME_MAX], kept[MP_NEW_NAME_MAX];
+};
+
+/* Return: false: the directory cannot be opened. */
+static bool open_names(const char *path, struct names *n)
+{
+	struct mp_err ignored;
+
+	n->base = mp_base_name(path);
+	mp_new_name(n->base, n->new);
+	mp_kept_name(n->base, n->kept);
+	n->dir = mp_directory_open(path, &ignored);
+	return n->dir >= 0;
+}
+
+static bool look(const struct names *n, const char *name, struct stat *st)
+{
+	return !fstatat(n->dir, name, st, AT_SYMLINK_NOFOLLOW);
+}
+
+static bool is_as(const struct names *n, const char *name, const struct stat *was)
+{
+	struct stat st;
+
+	return was->st_ino && look(n, name, &st) && md_file_is_as(&st, was);
+}
+
+/* The same after one of its names has come or gone, which changes nothing but the time of change. */
+static bool is_renamed(const struct names *n, const char *name, const struct stat *was,
+		       struct stat *now)
+{
+	struct stat st = *was;
+
+	if (!look(n, name, now))
+		return false;
+	st.st_ctim = now->st_ctim;
+	return md_file_is_as(now, &st);
+}
+
+/* Has the file, which is as @st says, the bytes of this version? */
+static bool has_bytes(const struct md_task *t, const struct names *n, const char *name,
+		      const struct stat *st, enum md_variant variant)
+{
+	struct md_variants variants;
+	char path[PATH_MAX], hash[33];
+
+	md_variants_load(&t->dir, &variants);
+	return snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", n->dir, name) <
+		       (int)sizeof(path) &&
+	       !md_file_hash(path, hash) && is_as(n, name, st) &&
+	       !strcmp(hash, variant == MD_ORIGINAL ? t->job->file_hash : variants.hash[variant]);
+}
+
+bool md_spare_keep(const struct md_live *live)
+{
+	struct stat now;
+	struct names n;
+	bool kept;
+
+	if (!open_names(live->path, &n))
+		return false;
+	unlinkat(n.dir, n.kept, 0);
+	kept = is_as(&n, n.base, &live->file) && !linkat(n.dir, n.base, n.dir, n.kept, 0);
+	if (kept && !is_renamed(&n, n.kept, &live->file, &now)) {
+		unlinkat(n.dir, n.kept, 0);
+		kept = false;
+	}
+	close(n.dir);
+	return kept;
+}
+
+void md_spare_take(struct md_task *t, struct md_live *live)
+{
+	struct stat now;
+	struct names n;
+
+	live->spare.file.st_ino = 0;
+	if (!open_names(live->path, &n))
+		return;
+	if (is_renamed(&n, n.kept, &live->file, &now) &&
+	    has_bytes(t, &n, n.kept, &now, live->there))
+		live->spare = (struct md_spare){now, live->there};
+	else
+		unlinkat(n.dir, n.kept, 0);
+	close(n.dir);
+}
+
+void md_spare_remove(const char *path)
+{
+	struct names n;
+	struct stat st;
+
+	if (!open_names(path, &n))
+		return;
+	if (look(&n, n.kept, &st))
+		unlinkat(n.dir, n.kept, 0);
+	close(n.dir);
+}
+
+void md_spare_drop(struct md_live *live)
+{
+	live->spare.file.st_ino = 0;
+	md_spare_remove(live->path);
+}
+
+/* The spare one has the name for new files; *@file and *@spare get the files' states after the swap. */
+static bool rename_both(const struct names *n, const struct md_live *live, struct stat *file,
+			struct stat *spare)
+{
+	return !linkat(n->dir, n->base, n->dir, n->kept, 0) &&
+	       is_renamed(n, n->kept, &live->file, spare) &&
+	       !renameat(n->dir, n->new, n->dir, n->base) &&
+	       is_renamed(n, n->kept, &live->file, spare) &&
+	       is_renamed(n, n->base, &live->spare.file, file);
+}
+
+static bool swap(struct md_live *live, const struct names *n)
+{
+	struct stat file, spare;
+
+	if (renameat(n->dir, n->kept, n->dir, n->new))
+		return false;
+	if (!rename_both(n, live, &file, &spare)) {
+		unlinkat(n->dir, n->new, 0);
+		return false;
+	}
+	live->file = file;
+	live->spare = (struct md_spare){spare, live->there};
+	return true;
+}
+
+bool md_spare_swap(struct md_task *t, struct md_live *live, enum md_variant variant)
+{
+	bool swapped = false;
+	struct names n;
+	int locks;
+
+	if (!live->spare.file.st_ino || live->spare.variant != variant ||
+	    !open_names(live->path, &n))
+		return false;
+	/* As morph-optimize does while it replaces this file. */
+	locks = mp_own_file_open("locks", true);
+	if (locks >= 0 && !mp_own_lock(locks, live->file.st_dev, live->file.st_ino) &&
+	    is_as(&n, n.kept, &live->spare.file) && is_as(&n, n.base, &live->file) &&
+	    (live->proved || has_bytes(t, &n, n.base, &live->file, live->there)))
+		swapped = swap(live, &n);
+	if (locks >= 0)
+		close(locks);
+	close(n.dir);
+	if (swapped)
+		live->proved = true;
+	else
+		md_spare_drop(live);
+	return swapped;
+}
