@@ -225,12 +225,15 @@ static int prepare(struct adopt *a, struct mp_err *err)
 	if (!r)
 		r = check_rivals(a, false, err);
 	if (!r)
-		r = check_memory(a, err);
-	if (!r)
 		r = check_place(a, err);
+	if (!r)
+		r = md_lookup_place_find(&a->process, a->mem, &a->place, err);
 	if (r)
 		return r;
-	r = md_lookup_place_find(&a->process, a->mem, &a->place, err);
+	/* Of the C library, and the page itself. */
+	a->out->private_bytes +=
+		(a->place.jumps ? 0 : MD_LIVE_PAGE) + (a->place.page ? 0 : MD_LOOKUP_PAGE);
+	r = check_memory(a, err);
 	if (!r && a->place.ip >= v->low && a->place.ip < v->high)
 		r = mp_err_set(err, EPERM, "%s: is the C library, which answers unwinders",
 			       v->original_path);
@@ -418,6 +421,12 @@ static int remove_unused(struct adopt *a, struct mp_err *err)
 		md_versions_take(&a->mapped, rival, &gone);
 		md_version_close(&gone);
 		i--;
+		/* The page has gone with the last of them. */
+		r = md_process_read_maps(&a->process, err);
+		if (!r)
+			r = md_lookup_place_find(&a->process, a->mem, &a->place, err);
+		if (r)
+			return r;
 	}
 	return 0;
 }
@@ -537,6 +546,10 @@ static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *er
 		r = check_still_unused(a, err);
 	if (r)
 		return r;
+	if (!md_lookup_place_holds(&a->place, a->mem))
+		return mp_err_set(err, EPERM,
+				  "process %d: another command has changed its C library",
+				  (int)stop->pid);
 	if (md_version_pages(v, &a->mapped, NULL))
 		return mp_err_set(err, EIO, "process %d: its code cannot be read", (int)stop->pid);
 	if (v->pages.nr[MD_PAGE_OTHER])

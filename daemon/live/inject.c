@@ -191,9 +191,14 @@ static bool has_room(const struct md_process *p, const struct md_thread *t, uint
 		return false;
 	if (!strcmp(m->path, "[stack]"))
 		return true;
-	/* A thread's stack has a guard below it; elsewhere, other data may lie close below. */
-	return !*m->path && m > p->maps && m[-1].end == m->start && !m[-1].read && !m[-1].write &&
-	       !m[-1].exec;
+	/*
+	 * The stack with which a thread began has the thread's own data above it and a guard below it. Elsewhere, as in
+	 * coroutines and in code that a just-in-time compiler made, other data may lie close below. The first thread's own data
+	 * are not on its stack.
+	 */
+	return t->tid != p->pid && !*m->path &&
+	       t->regs.fs_base - t->regs.rsp < m->end - t->regs.rsp && m > p->maps &&
+	       m[-1].end == m->start && !m[-1].read && !m[-1].write && !m[-1].exec;
 }
 
 /* Each thread may have a shadow stack of its own. */

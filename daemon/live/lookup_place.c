@@ -106,6 +106,7 @@ static int look_at_function(const struct md_process *p, int mem, struct md_looku
 	if (pread(mem, now, sizeof(now), (off_t)out->ip) != sizeof(now))
 		return mp_err_set(err, EIO, "process %d: its C library cannot be read",
 				  (int)p->pid);
+	memcpy(out->now, now, sizeof(now));
 	if (!memcmp(now, out->function, sizeof(now))) {
 		out->page = find_page(p, out, mem);
 		return 0;
@@ -138,18 +139,28 @@ int md_lookup_place_find(const struct md_process *p, int mem, struct md_lookup_p
 	return r ? r : look_at_function(p, mem, out, err);
 }
 
+bool md_lookup_place_holds(const struct md_lookup_place *place, int mem)
+{
+	uint8_t now[MD_LOOKUP_READ];
+
+	return pread(mem, now, sizeof(now), (off_t)place->ip) == sizeof(now) &&
+	       !memcmp(now, place->now, sizeof(now)) && is_page(place, mem, place->page);
+}
+
 uint64_t md_lookup_place_choose(const struct md_process *p, const struct md_lookup_place *place)
 {
 	uint64_t page = place->ip & -(uint64_t)MD_LOOKUP_PAGE, end = page + NEAR,
 		 low = page > NEAR ? page - NEAR : 16 * MD_LOOKUP_PAGE, from = low;
 
-	/* The last free page below the library, which the next mmap() is least likely to take. */
-	for (size_t i = 0; i < p->nr_maps && p->maps[i].start < end; i++) {
-		if (p->maps[i].end <= low)
-			continue;
-		if (p->maps[i].start >= from + 64 * MD_LOOKUP_PAGE)
+	/* In the first gap that is not narrow, and not at its ends, where the next mmap() is most likely to be. */
+	for (size_t i = 0; i <= p->nr_maps && from < end; i++) {
+		const struct md_mapping *m = i < p->nr_maps ? &p->maps[i] : NULL;
+		uint64_t start = m && m->start < end ? m->start : end;
+
+		if (start >= from + 64 * MD_LOOKUP_PAGE)
 			return from + 32 * MD_LOOKUP_PAGE;
-		from = p->maps[i].end;
+		if (m && m->end > from)
+			from = m->end;
 	}
 	return 0;
 }

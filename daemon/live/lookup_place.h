@@ -16,6 +16,7 @@
 struct md_lookup_place {
 	uint64_t ip;			  /* of _dl_find_object() */
 	uint8_t function[MD_LOOKUP_READ]; /* its first bytes in the library's file */
+	uint8_t now[MD_LOOKUP_READ];	  /* and in the process */
 	uint64_t page;			  /* 0: there is none */
 	bool jumps;			  /* the function jumps to it */
 };
@@ -26,6 +27,8 @@ struct md_lookup_place {
  */
 int md_lookup_place_find(const struct md_process *process, int mem, struct md_lookup_place *out,
 			 struct mp_err *err);
+/* Is all still as it was found? Another run of this program may have changed it. */
+bool md_lookup_place_holds(const struct md_lookup_place *place, int mem);
 /* A free address for the page. Return: 0: there is none. */
 uint64_t md_lookup_place_choose(const struct md_process *process,
 				const struct md_lookup_place *place);

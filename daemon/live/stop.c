@@ -80,14 +80,30 @@ static void relax(const struct md_stop *s)
 
 /*
  * Some system calls end with EINTR when a thread is stopped, as if a signal had come, although none has. Where the
- * thread has no signal to take, the call is made again instead. signal(7) lists them; those with other results restart
- * by themselves.
+ * thread has no signal to take, the call is made again instead: it has not done anything, or it would say how much.
+ * signal(7) lists them, those with sockets that have a time limit, too; calls with other results restart by themselves.
  */
 static bool ends_early(const struct md_thread *t)
 {
 	if (t->signal || (long)t->regs.rax != -EINTR)
 		return false;
 	switch ((long)t->regs.orig_rax) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_sendfile:
+	case SYS_splice:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_io_uring_enter:
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
 	case SYS_epoll_pwait2:

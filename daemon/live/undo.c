@@ -55,6 +55,33 @@ static int unmap_range(struct undo *u, struct md_stop *stop, uint64_t address, u
 	return md_inject(stop, u->process, u->mem, &u->gadgets, &what, err);
 }
 
+/* Is no other code mapped that the loader has not mapped? Unwinders need the page no more then. */
+static bool is_last(const struct undo *u)
+{
+	for (size_t i = 0; i < u->process->nr_maps; i++) {
+		const struct md_mapping *m = &u->process->maps[i];
+
+		if (m->exec && !m->begun && m->path[0] == '/' &&
+		    m->start != md_version_segment(u->version))
+			return false;
+	}
+	return true;
+}
+
+/* The C library gets its own bytes back, and the page goes; or this no longer knows the version. Return: as unmap(). */
+static int take_lookup_back(struct undo *u, struct md_stop *stop, struct mp_err *err)
+{
+	const struct md_lookup *l = &u->lookup;
+	const bool last = is_last(u);
+	const ssize_t size = last ? MD_LOOKUP_PATCH : MD_LOOKUP_PAGE;
+
+	if (pwrite(u->mem, last ? l->old : l->page, (size_t)size,
+		   (off_t)(last ? l->at : u->place.page)) != size)
+		return mp_err_set(err, EIO, "process %d: its memory cannot be written",
+				  (int)stop->pid);
+	return last ? unmap_range(u, stop, u->place.page, MD_LOOKUP_PAGE, err) : 0;
+}
+
 /*
  * Unwinders no longer know the copies; then these go, last, since the version is found by them. Return: 0; else -errno with
  * a message.
@@ -62,13 +89,9 @@ static int unmap_range(struct undo *u, struct md_stop *stop, uint64_t address, u
 static int unmap(struct undo *u, struct md_stop *stop, struct mp_err *err)
 {
 	const struct md_version *v = u->version;
-	int r = 0;
+	int r = u->place.page ? take_lookup_back(u, stop, err) : 0;
 
-	if (u->place.page &&
-	    pwrite(u->mem, u->lookup.page, MD_LOOKUP_PAGE, (off_t)u->place.page) != MD_LOOKUP_PAGE)
-		return mp_err_set(err, EIO, "process %d: its memory cannot be written",
-				  (int)stop->pid);
-	if (md_version_counters_mapping(v, u->process))
+	if (!r && md_version_counters_mapping(v, u->process))
 		r = unmap_range(u, stop, md_version_counters(v), v->counters_size, err);
 	return r ? r : unmap_range(u, stop, md_version_segment(v), v->changes.segment_size, err);
 }

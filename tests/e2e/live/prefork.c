@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* prefork N - a server with N children that work; SIGUSR1 makes one more, SIGTERM ends all. A wrong result ends it with 1. */
+/*
+ * prefork N [US] - a server with N children that work each US microseconds (1000); SIGUSR1 makes one more, SIGTERM ends all.
+ * A wrong result ends it with 1.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +26,7 @@ __attribute__((noinline)) static unsigned int work(unsigned int x, int n)
 	return x;
 }
 
-static pid_t new_child(void)
+static pid_t new_child(useconds_t pause_us)
 {
 	pid_t pid = fork();
 
@@ -32,7 +35,7 @@ static pid_t new_child(void)
 	for (unsigned int want = work(1, 5000); !end;) {
 		if (work(1, 5000) != want)
 			_exit(1);
-		usleep(1000);
+		usleep(pause_us);
 	}
 	_exit(0);
 }
@@ -41,18 +44,19 @@ int main(int argc, char **argv)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 	int nr = argc > 1 ? atoi(argv[1]) : 2, status, bad = 0;
+	const useconds_t pause_us = argc > 2 ? (useconds_t)atoi(argv[2]) : 1000;
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGUSR1, &action, NULL);
 	for (int i = 0; i < nr; i++)
-		new_child();
+		new_child(pause_us);
 	puts("ready");
 	fflush(stdout);
 	while (!end) {
 		pause();
 		if (more) {
 			more = 0;
-			new_child();
+			new_child(pause_us);
 			puts("more");
 			fflush(stdout);
 		}

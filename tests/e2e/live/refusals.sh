@@ -67,6 +67,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(how, "taken") && mmap((char *)strtoul(argv[2], NULL, 0), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 		return 77;
+	/* No place below the libraries, as in a process of Erlang */
+	if (!strcmp(how, "reserved") &&
+	    mmap(NULL, (3ul << 29) + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+		return 77;
 	printf("ready %d\n", g(50));
 	fflush(stdout);
 	if (!strcmp(how, "sibling") && clone(share, stack + sizeof(stack), CLONE_VM | CLONE_PARENT | SIGCHLD, NULL) < 0)
@@ -182,6 +186,9 @@ else
 	echo "gdb is missing: another tracer is not tried"
 fi
 wait $! 2>/dev/null
+odd reserved
+live adopt "$pid" fixed.live || fail "no place below the libraries: $(cat err.txt)"
+live undo "$pid" || fail "no place below the libraries, undo: $(cat err.txt)"
 odd changed; refused "changed code" "somebody else has changed the code"
 odd taken "0x$(readelf -lW fixed.live | awk '$1 == "LOAD" { a = $3 } END { print substr(a, 3) }')"
 refused "a place that is taken" "is taken by"

@@ -17,7 +17,8 @@ live adopt --dry-run "$pid" worker.live || fail "dry run: $(cat err.txt)"
 private=$(jq .processes[0].private_bytes out.txt)
 [ "$(state)" = none ] || fail "a dry run leaves something: $(cat out.txt)"
 private_kb() {
-	awk -v f="$dir/worker" '/^[0-9a-f]+-[0-9a-f]+ / { mine = $6 == f && $2 !~ /w/ }
+	# The program, libc, and the page for unwinders, which has no name.
+	awk -v f="$dir/worker" '/^[0-9a-f]+-[0-9a-f]+ / { mine = $2 !~ /w/ && ($6 == f || $6 ~ /libc\.so/ || $6 == "" && $2 ~ /x/) }
 		/^Anonymous:/ && mine { s += $2 } END { print s + 0 }' "/proc/$pid/smaps"
 }
 before=$(private_kb)
@@ -78,6 +79,8 @@ for i in 1 2 3; do
 	live undo "$pid" || fail "undo: $(cat err.txt)"
 	[ "$(state)" = none ] || fail "the copies stay although nothing ran in them: $(cat out.txt)"
 	! grep -q idle.live "/proc/$pid/maps" || fail "the copies are still mapped"
+	text_is "$(awk '$6 ~ /libc\.so/ { print $6; exit }' "/proc/$pid/maps")" || fail "unwinders are still led to a page"
+	[ "$(awk '$2 ~ /x/ && $6 == ""' "/proc/$pid/maps")" = "" ] || fail "the page for unwinders is still mapped"
 done
 [ "$(ls "/proc/$pid/fd" | wc -l)" = "$fds" ] || fail "a descriptor stays open"
 live adopt "$pid" idle.live || fail "adopt an idle process: $(cat err.txt)"

@@ -7,16 +7,22 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ipc.h>
 #include <sys/select.h>
 #include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,7 +44,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int epoll, pipes[2], sems;
+static int epoll, pipes[2], sems, empty[2], full[2], server, ring;
 
 static int by_epoll(void)
 {
@@ -115,14 +121,80 @@ static int by_semop(void)
 	return semtimedop(sems, &op, 1, &t) < 0 && errno == EAGAIN ? 0 : -1;
 }
 
+/* Sockets with a time limit of their own */
+static int by_recv(void)
+{
+	char c;
+
+	return recv(empty[0], &c, 1, 0) < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static int by_read(void)
+{
+	char c;
+
+	return read(empty[1], &c, 1) < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static int by_send(void)
+{
+	return send(full[0], "x", 1, 0) < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static int by_accept(void)
+{
+	return accept(server, NULL, NULL) < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static int by_ring(void)
+{
+	struct __kernel_timespec t = {.tv_nsec = 20000000};
+	struct io_uring_getevents_arg arg = {.ts = (unsigned long)&t};
+
+	/* Not each kernel permits it. */
+	if (ring < 0)
+		return by_nanosleep();
+	return syscall(SYS_io_uring_enter, ring, 0, 1,
+		       IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof(arg)) < 0 &&
+			       errno == ETIME
+		       ? 0
+		       : -1;
+}
+
+static int open_sockets(void)
+{
+	const struct timeval limit = {0, 20000};
+	struct sockaddr_un any = {.sun_family = AF_UNIX};
+	struct io_uring_params params = {0};
+	char bytes[4096] = "";
+	int all[5];
+
+	server = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, empty) ||
+	    socketpair(AF_UNIX, SOCK_STREAM, 0, full) || server < 0 ||
+	    bind(server, (struct sockaddr *)&any, sizeof(any.sun_family)) || listen(server, 1))
+		return -1;
+	while (send(full[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0 ||
+	       send(full[0], bytes, 1, MSG_DONTWAIT) > 0)
+		;
+	memcpy(all, (int[]){empty[0], empty[1], full[0], full[1], server}, sizeof(all));
+	for (int i = 0; i < 5; i++)
+		if (setsockopt(all[i], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
+		    setsockopt(all[i], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)))
+			return -1;
+	ring = (int)syscall(SYS_io_uring_setup, 4, &params);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*wait)(void);
-} ways[] = {{"epoll_wait", by_epoll},	   {"epoll_pwait", by_epoll_mask},
-	    {"poll", by_poll},		   {"select", by_select},
-	    {"nanosleep", by_nanosleep},   {"clock_nanosleep", by_clock},
-	    {"sigtimedwait", by_signal},   {"sem_timedwait", by_futex},
-	    {"semtimedop", by_semop}};
+} ways[] = {
+	{"epoll_wait", by_epoll},    {"epoll_pwait", by_epoll_mask}, {"poll", by_poll},
+	{"select", by_select},	     {"nanosleep", by_nanosleep},    {"clock_nanosleep", by_clock},
+	{"sigtimedwait", by_signal}, {"sem_timedwait", by_futex},    {"semtimedop", by_semop},
+	{"recv", by_recv},	     {"read of a socket", by_read},  {"send", by_send},
+	{"accept", by_accept},	     {"io_uring_enter", by_ring}};
 
 static void *run(void *arg)
 {
@@ -147,7 +219,7 @@ int main(void)
 
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	sems = semget(IPC_PRIVATE, 1, 0600);
-	if (pipe(pipes) || sems < 0)
+	if (pipe(pipes) || sems < 0 || open_sockets())
 		return 77;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (pthread_create(&threads[i], NULL, run, (void *)i))
