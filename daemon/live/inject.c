@@ -20,10 +20,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/audit.h>
+#include <linux/rseq.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -49,6 +51,15 @@ struct frame {
 
 #define UC_FLAGS 7 /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
 
+/* Since Linux 6.4: which system calls a thread wants to be told of by a signal. */
+#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG
+#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
+#endif
+
+struct dispatch {
+	uint64_t mode, selector, offset, len;
+};
+
 /* As it is written to the thread's stack. */
 struct scratch {
 	uint8_t xstate[XSTATE_MAX + 64];
@@ -64,6 +75,7 @@ struct injector {
 	uint64_t frames[2], path;
 	uint64_t mask; /* of signals */
 	struct scratch scratch, seen;
+	struct scratch before; /* what was there */
 	size_t xstate_size;
 };
 
@@ -210,6 +222,43 @@ static bool has_shadow_stack(pid_t tid)
 	       strstr(value, "shstk");
 }
 
+static bool read_thread(pid_t tid, uint64_t address, void *to, size_t size)
+{
+	struct iovec here = {to, size}, there = {(void *)address, size};
+
+	return process_vm_readv(tid, &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+/*
+ * Is the thread in a restartable sequence? When it goes on after a stop, the kernel lets it begin that again. But if it goes
+ * on elsewhere first, the kernel forgets the sequence.
+ */
+static bool is_in_sequence(const struct md_thread *t)
+{
+	struct __ptrace_rseq_configuration at;
+	struct rseq_cs sequence;
+	uint64_t pointer;
+
+	/* Before Linux 5.13 the kernel does not tell. */
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, t->tid, sizeof(at), &at) != sizeof(at) ||
+	    !at.rseq_abi_pointer)
+		return false;
+	if (!read_thread(t->tid, at.rseq_abi_pointer + offsetof(struct rseq, rseq_cs), &pointer,
+			 sizeof(pointer)))
+		return true;
+	return pointer && (!read_thread(t->tid, pointer, &sequence, sizeof(sequence)) ||
+			   t->regs.rip - sequence.start_ip < sequence.post_commit_offset);
+}
+
+/* Would the thread get a signal in place of a system call? Wine's do. */
+static bool has_dispatch(pid_t tid)
+{
+	struct dispatch d;
+
+	return !ptrace(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, tid, sizeof(d), &d) &&
+	       d.mode != PR_SYS_DISPATCH_OFF;
+}
+
 /*
  * A thread may have filters of its own, too. It serves only if all threads stand still: then its filters, which are
  * asked below, stay the same.
@@ -219,7 +268,8 @@ static bool can_serve(const struct md_stop *stop, const struct md_process *p,
 {
 	return t->stopped && !t->signal && t->regs.cs == 0x33 &&
 	       has_room(p, t, sizeof(struct scratch) + RED_ZONE + 256) &&
-	       !has_shadow_stack(t->tid) && (stop->all || !md_filter_is_there(t->tid));
+	       !has_shadow_stack(t->tid) && !is_in_sequence(t) && !has_dispatch(t->tid) &&
+	       (stop->all || !md_filter_is_there(t->tid));
 }
 
 static struct md_thread *choose_thread(const struct md_stop *stop, const struct md_process *p)
@@ -251,6 +301,8 @@ static int write_scratch(struct injector *in, const char *path)
 	close_regs = call_regs(in, 0, SYS_close, UINT64_MAX, 0, 0, 0, 0, 0);
 	fill_frame(in, &s->frames[1], &close_regs, xstate);
 	snprintf(s->path, sizeof(s->path), "%s", path);
+	if (pread(in->mem, &in->before, sizeof(in->before), (off_t)in->at) != sizeof(in->before))
+		return -EIO;
 	return pwrite(in->mem, s, sizeof(*s), (off_t)in->at) == sizeof(*s) ? 0 : -EIO;
 }
 
@@ -260,10 +312,7 @@ static int write_scratch(struct injector *in, const char *path)
  */
 static bool has_scratch(struct injector *in)
 {
-	struct iovec here = {&in->seen, sizeof(in->seen)},
-		     there = {(void *)in->at, sizeof(in->seen)};
-
-	return process_vm_readv(in->thread->tid, &here, 1, &there, 1, 0) == sizeof(in->seen) &&
+	return read_thread(in->thread->tid, in->at, &in->seen, sizeof(in->seen)) &&
 	       !memcmp(&in->seen, &in->scratch, sizeof(in->seen));
 }
 
@@ -469,22 +518,56 @@ static int give_back(struct injector *in)
 	return ptrace(PTRACE_SETREGS, tid, 0, &in->thread->regs) ? -ESRCH : 0;
 }
 
+/*
+ * Writes back what was there before the scratch: below a signal handler's stack that is a part of the main stack, or below a
+ * coroutine's, lies more than unused memory. The thread must have its own registers.
+ */
+static void remove_scratch(const struct injector *in)
+{
+	if (pwrite(in->mem, &in->before, sizeof(in->before), (off_t)in->at) < 0)
+		return; /* the process has ended */
+}
+
+/* From here on the thread finds back by itself. Its signals wait. Return: as md_inject(). */
+static int make_calls(struct injector *in, pid_t pid, const struct md_injection *what,
+		      struct mp_err *err)
+{
+	const struct user_regs_struct safe = call_regs(in, 0, SYS_getpid, 0, 0, 0, 0, 0, 0);
+	const uint64_t all = UINT64_MAX;
+	int r, back;
+
+	if (ptrace(PTRACE_SETREGS, in->thread->tid, 0, &safe))
+		return mp_err_set(err, ESRCH, "process %d: has ended", (int)pid);
+	ptrace(PTRACE_SETSIGMASK, in->thread->tid, sizeof(all), &all);
+	r = what->kind == MD_INJECT_PAGE    ? map_page(in, pid, what, err)
+	    : what->kind == MD_INJECT_UNMAP ? unmap(in, pid, what, err)
+					    : map_file(in, pid, what, err);
+	back = give_back(in);
+	if (!back)
+		remove_scratch(in);
+	if (r == -ESRCH || back)
+		r = mp_err_set(err, ESRCH, "process %d: has ended", (int)pid);
+	else if (r == -EAGAIN)
+		mp_err_set(err, EAGAIN, "process %d: a system call in it does not end", (int)pid);
+	return r;
+}
+
 int md_inject(struct md_stop *stop, const struct md_process *process, int mem,
 	      const struct md_gadgets *gadgets, const struct md_injection *what, struct mp_err *err)
 {
 	static struct injector in; /* large */
-	const uint64_t all = UINT64_MAX;
-	struct user_regs_struct safe;
 	pid_t pid = stop->pid;
-	int r, back;
+	int r;
 
 	in = (struct injector){
 		.thread = choose_thread(stop, process), .mem = mem, .gadgets = gadgets};
 	if (!in.thread)
-		return mp_err_set(err, EAGAIN,
-				  "process %d: no thread has a stack on which a system call can be "
-				  "prepared",
-				  (int)pid);
+		return mp_err_set(
+			err, EAGAIN,
+			"process %d: no thread can make a system call: each lacks room on its "
+			"stack, or is in a restartable sequence, or has its system calls turned "
+			"into signals",
+			(int)pid);
 	in.at = (in.thread->regs.rsp - RED_ZONE - sizeof(in.scratch)) & ~(uint64_t)63;
 	if (ptrace(PTRACE_GETSIGMASK, in.thread->tid, sizeof(in.mask), &in.mask) ||
 	    ptrace(PTRACE_SETOPTIONS, in.thread->tid, 0, PTRACE_O_TRACESYSGOOD))
@@ -492,26 +575,14 @@ int md_inject(struct md_stop *stop, const struct md_process *process, int mem,
 	r = read_state(&in);
 	if (!r)
 		r = write_scratch(&in, what->path ? what->path : "");
-	if (!r && !has_scratch(&in))
-		return mp_err_set(err, ESRCH, "process %d: has become another program", (int)pid);
 	if (r)
 		return mp_err_set(err, -r, "process %d: a thread's registers: %s", (int)pid,
 				  strerror(-r));
-	r = check_filters(&in, what, err);
-	if (r)
-		return r;
-	/* From here on the thread finds back by itself. Its signals wait. */
-	safe = call_regs(&in, 0, SYS_getpid, 0, 0, 0, 0, 0, 0);
-	if (ptrace(PTRACE_SETREGS, in.thread->tid, 0, &safe))
-		return mp_err_set(err, ESRCH, "process %d: has ended", (int)pid);
-	ptrace(PTRACE_SETSIGMASK, in.thread->tid, sizeof(all), &all);
-	r = what->kind == MD_INJECT_PAGE    ? map_page(&in, pid, what, err)
-	    : what->kind == MD_INJECT_UNMAP ? unmap(&in, pid, what, err)
-					    : map_file(&in, pid, what, err);
-	back = give_back(&in);
-	if (r == -ESRCH || back)
-		r = mp_err_set(err, ESRCH, "process %d: has ended", (int)pid);
-	else if (r == -EAGAIN)
-		mp_err_set(err, EAGAIN, "process %d: a system call in it does not end", (int)pid);
+	r = has_scratch(&in)
+		    ? check_filters(&in, what, err)
+		    : mp_err_set(err, ESRCH, "process %d: has become another program", (int)pid);
+	if (!r)
+		return make_calls(&in, pid, what, err);
+	remove_scratch(&in);
 	return r;
 }

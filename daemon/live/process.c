@@ -170,10 +170,10 @@ int md_process_open_file(const struct md_process *p, const struct md_mapping *m,
 	char names[2][96];
 	int fd;
 
-	/* The kernel's own link to the mapped file; only root may use it. */
+	/* The kernel's own link to the mapped file; only root may use it. Its owner may hold a lease, for which others wait. */
 	snprintf(names[0], sizeof(names[0]), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)p->pid,
 		 m->start, m->end);
-	fd = open(names[0], O_RDONLY | O_CLOEXEC);
+	fd = open(names[0], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0)
 		return fd;
 	snprintf(names[1], sizeof(names[1]), "/proc/%d/exe", (int)p->pid);

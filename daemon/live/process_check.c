@@ -84,7 +84,7 @@ static int check_class(pid_t pid, struct mp_err *err)
 	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
-	fd = open(name, O_RDONLY | O_CLOEXEC);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return mp_err_set(err, errno, "process %d: its program: %s", (int)pid,
 				  strerror(errno));

@@ -96,19 +96,43 @@ static bool runs(const struct finder *f, pid_t pid)
 	       ran_there(f, exe.name, &st);
 }
 
-/* Is the process in the control group of the unit: does a line end in /UNIT, or go on below it? */
+/* Is @group, a part of a control group's path, a slice, or the manager of this user's units? */
+static bool may_be_above(const char *group, size_t len)
+{
+	char manager[32];
+	int n = snprintf(manager, sizeof(manager), "user@%u.service", geteuid());
+
+	return (len > 6 && !memcmp(group + len - 6, ".slice", 6)) ||
+	       (geteuid() && len == (size_t)n && !memcmp(group, manager, len));
+}
+
+bool md_unit_holds(const char *unit, const char *line)
+{
+	const char *at = strchr(line, '/');
+	size_t len;
+
+	for (; at && *at == '/'; at += len) {
+		at++;
+		len = strcspn(at, "/\n");
+		if (len == strlen(unit) && !memcmp(at, unit, len))
+			return true;
+		if (!may_be_above(at, len))
+			return false;
+	}
+	return false;
+}
+
 static bool is_in_unit(const struct finder *f, pid_t pid)
 {
 	char name[64], *line = NULL;
-	size_t room = 0, len = strlen(f->unit);
+	size_t room = 0;
 	bool is = false;
 	FILE *in;
 
 	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
 	in = fopen(name, "re");
 	while (in && !is && getline(&line, &room, in) > 0)
-		for (char *at = line; !is && (at = strstr(at, f->unit)); at++)
-			is = at > line && at[-1] == '/' && strchr("/\n", at[len]);
+		is = md_unit_holds(f->unit, line);
 	free(line);
 	if (in)
 		fclose(in);
@@ -255,7 +279,7 @@ static int keeps(struct keeper *k, pid_t pid, struct mp_err *err)
 {
 	struct exe exe = exe_of(pid);
 	struct stat st;
-	int fd = open(exe.name, O_RDONLY | O_CLOEXEC), r;
+	int fd = open(exe.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
 
 	if (fd < 0)
 		return 0;

@@ -27,6 +27,12 @@
 /* Of --nr. */
 #define MAX_PLACES 16
 
+/*
+ * A process may have memory that whoever reads it waits for, as a file system of its own can. Only a signal that ends this
+ * command ends such a wait. Nothing else takes half as long for one process.
+ */
+#define PROCESS_MOST_S 600
+
 enum action {
 	ADOPT,
 	UNDO,
@@ -416,6 +422,9 @@ static int run_child(struct live *l, const struct md_target *target)
 	argv[n++] = (char *)l->output;
 	r = md_run_tool(argv, &out, &err);
 	free(counts);
+	if (r > 128)
+		r = mp_err_set(&err, EIO, "process %d: the command for it was ended by signal %d",
+			       (int)target->pid, r - 128);
 	if (r < 0)
 		return process_failed(l, target->pid, r, &err);
 	if (r && md_target_has_ended(target))
@@ -432,11 +441,14 @@ static int each_process(struct live *l)
 
 	for (size_t i = 0; i < l->targets.nr; i++) {
 		const struct md_target *target = &l->targets.list[i];
-		int r = changes(l) && l->targets.searched && l->targets.nr > 1
-				? run_child(l, target)
-			: l->action == ADOPT ? adopt(l, target->pid)
-					     : each_version(l, target->pid);
+		bool child = changes(l) && l->targets.searched && l->targets.nr > 1;
+		int r;
 
+		if (!child)
+			alarm(PROCESS_MOST_S);
+		r = child		 ? run_child(l, target)
+		    : l->action == ADOPT ? adopt(l, target->pid)
+					 : each_version(l, target->pid);
 		status = status ? status : r;
 	}
 	return status;

@@ -27,7 +27,7 @@
 #define HEADER_BYTES  MP_COUNTS_FILE_HEADER_BYTES
 #define NUMBER_DIGITS 10 /* of a process or a user */
 
-const void *me_runtime_attach(const struct me_runtime_params *params, const uint64_t *stack);
+const void *me_runtime_attach(const struct me_runtime_params *params, uint64_t *stack);
 
 static bool is_secure(const uint64_t *auxv)
 {
@@ -312,12 +312,29 @@ static void attach(const struct me_runtime_params *params, const uint64_t *stack
 		me_runtime_threads_start(params, file, sets, fsgsbase, (uint64_t)path);
 }
 
+/* The kernel has told the program of the runtime's entry as its own. @stack: as for is_trusted(). */
+static void tell_entry(const struct me_runtime_params *params, uint64_t *stack)
+{
+	uint64_t *auxv = stack + 1 + stack[0] + 1;
+
+	while (*auxv)
+		auxv++;
+	/* The loader may have taken away parts of the environment. */
+	while (!*auxv)
+		auxv++;
+	for (; auxv[0] != AT_NULL; auxv += 2)
+		if (auxv[0] == AT_ENTRY)
+			auxv[1] = (uint64_t)params + (uint64_t)params->next;
+}
+
 /*
  * @stack: as a program finds it at its start; NULL: in a library. Return: address to go
  * on at, or NULL.
  */
-const void *me_runtime_attach(const struct me_runtime_params *params, const uint64_t *stack)
+const void *me_runtime_attach(const struct me_runtime_params *params, uint64_t *stack)
 {
 	attach(params, stack);
+	if (stack)
+		tell_entry(params, stack);
 	return params->next ? (const char *)params + params->next : NULL;
 }

@@ -75,6 +75,8 @@ cat >main.c <<'C'
 
 extern volatile unsigned long counters_prog[1024] __attribute__((visibility("hidden")));
 
+extern void _start(void);
+
 static void add(int i)
 {
 	__atomic_fetch_add(&counters_prog[i], 1, __ATOMIC_RELAXED);
@@ -105,7 +107,9 @@ int main(int argc, char **argv)
 {
 	pthread_t threads[4];
 
-	printf("%d %s %s %lu\n", argc, argv[argc - 1], getenv("WORD"), getauxval(AT_SECURE));
+	/* The program's own entry, and not that of the start code. */
+	printf("%d %s %s %lu\n", argc, argv[argc - 1], getenv("WORD"),
+	       getauxval(AT_SECURE) + (getauxval(AT_ENTRY) != (unsigned long)_start));
 	fflush(stdout);
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, work, NULL);
