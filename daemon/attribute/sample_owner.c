@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,7 +233,7 @@ static void look_up(struct md_sample_owner *owner, struct process *process,
 		    const struct morph_task *task)
 {
 	const char *program;
-	char cgroup[4096] = "";
+	char cgroup[PATH_MAX] = "";
 
 	if (!process->tgid) {
 		snprintf(process->name, sizeof(process->name), "(idle)");

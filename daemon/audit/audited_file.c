@@ -15,6 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "libprof/base/defaults.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/audit_table.h"
 #include "libprof/note/map.h"
@@ -121,7 +122,7 @@ static int open_regular(const char *path, uint64_t *size)
 static bool read_file(const char *pid, const char *path, uint64_t table_hash,
 		      struct md_sandbox *sandbox, struct md_audited_file *out)
 {
-	char rooted[4400];
+	char rooted[MP_PATH_ROOM];
 	struct md_buf reply = {0};
 	uint64_t size;
 	bool found = false;

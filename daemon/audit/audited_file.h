@@ -9,6 +9,7 @@
 #ifndef MD_AUDITED_FILE_H
 #define MD_AUDITED_FILE_H
 
+#include <limits.h>
 #include <stdint.h>
 
 #include "daemon/module/sandbox.h"
@@ -17,7 +18,7 @@
 
 struct md_audited_file {
 	struct mp_id id, original; /* @original: as the file's map note says */
-	char path[4096];
+	char path[PATH_MAX];
 	uint32_t nr_functions;
 	uint64_t vaddrs[MP_AUDIT_MAX_FUNCTIONS]; /* of each function, in the original */
 };

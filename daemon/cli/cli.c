@@ -13,7 +13,6 @@
 #include <time.h>
 
 #include "daemon/code/originals.h"
-#include "libprof/cli/args.h"
 #include "libprof/cli/fleet_tool.h"
 #include "libprof/cli/progress.h"
 #include "libprof/base/text.h"

@@ -7,6 +7,7 @@
 #define MD_CLI_H
 
 #include <argp.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,7 +27,7 @@ struct md_cli {
 	const char *fleet;	  /* read a fleet's profiles instead, from this database; or NULL */
 	const char *fleet_module; /* only this file or build-id of the fleet; NULL: many modules */
 	bool json;
-	char path[4096]; /* of the database, once it is open */
+	char path[PATH_MAX]; /* of the database, once it is open */
 };
 
 /* --db and --json, an argp child of every command; its input is the struct md_cli. */

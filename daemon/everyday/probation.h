@@ -27,6 +27,10 @@ enum md_probation_verdict {
 enum md_probation_verdict md_probation_judge(const struct md_work_samples *before,
 					     const struct md_work_samples *after, double worse_by,
 					     double *ratio);
+
+/* Where systemd-coredump writes core files: no setting of it names another directory. */
+#define MD_COREDUMPS "/var/lib/systemd/coredump"
+
 /* Core files of the program @name in @dir, of systemd-coredump, written since @since_s. */
 uint64_t md_probation_crashes(const char *dir, const char *name, int64_t since_s);
 

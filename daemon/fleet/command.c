@@ -9,9 +9,6 @@
 
 #include "daemon/fleet/pg.h"
 #include "daemon/cli/cli.h"
-#include "libprof/base/settings.h"
-#include "libprof/cli/args.h"
-#include "libprof/cli/stdio.h"
 
 /* ---- options ------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #ifndef MD_FLEET_CONFIG_H
 #define MD_FLEET_CONFIG_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,7 +27,7 @@ enum md_fleet_install {
 struct md_fleet_config {
 	char database[4096]; /* libpq's conninfo; "": not known */
 	enum md_names names;
-	char salt_file[4096];	     /* "": none */
+	char salt_file[PATH_MAX];    /* "": none */
 	double rate;		     /* KiB per second; 0: no limit */
 	enum mp_fleet_when contexts; /* and paths and sampled calls */
 	enum md_fleet_install install;

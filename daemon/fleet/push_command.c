@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -102,7 +103,7 @@ static int read_machine(const char *path, struct md_push_options *push)
  */
 static int open_store(const char *db, struct mp_store **out)
 {
-	char path[4096];
+	char path[PATH_MAX];
 	struct mp_err err = {""};
 	int fd, r = 0;
 

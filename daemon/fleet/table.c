@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/cli/cli.h"
+#include "libprof/base/defaults.h"
 
 static void format(const json_t *value, enum md_form form, char *out, size_t room)
 {
@@ -40,7 +41,7 @@ static void put(const char *text, int width)
 
 int md_table_print(json_t *rows, bool json, const char *command, const struct md_column *columns)
 {
-	char text[4200];
+	char text[MP_PATH_ROOM];
 	json_t *row, *root;
 	size_t i;
 

@@ -326,23 +326,19 @@ static int map_counters(struct adopt *a, struct mp_err *err)
 	return r;
 }
 
-/* Nothing leads to the counters yet. */
-static int unmap_counters(struct adopt *a, struct mp_err *err)
+/* Nothing leads to the counters and to the copies yet. */
+static int unmap(struct adopt *a, struct mp_err *err)
 {
-	const struct md_injection what = {.kind = MD_INJECT_UNMAP,
-					  .address = md_version_counters(a->version),
-					  .size = a->version->counters_size};
+	const struct md_version *v = a->version;
+	const struct md_injection what[] = {{.kind = MD_INJECT_UNMAP,
+					     .address = md_version_counters(v),
+					     .size = v->counters_size},
+					    {.kind = MD_INJECT_UNMAP,
+					     .address = md_version_segment(v),
+					     .size = v->changes.segment_size}};
+	int r = md_version_counters_mapping(v, &a->process) ? inject(a, &what[0], err) : 0;
 
-	return inject(a, &what, err);
-}
-
-static int unmap_copies(struct adopt *a, struct mp_err *err)
-{
-	const struct md_injection what = {.kind = MD_INJECT_UNMAP,
-					  .address = md_version_segment(a->version),
-					  .size = a->version->changes.segment_size};
-
-	return inject(a, &what, err);
+	return r == -EAGAIN ? r : inject(a, &what[1], err);
 }
 
 /* The page that tells unwinders of the copies; nothing jumps there yet. */
@@ -450,9 +446,7 @@ static int map_all(struct adopt *a, struct mp_err *err)
 		r = prepare_lookup(a, err);
 	if (!r || a->was_mapped)
 		return r;
-	if (md_version_counters_mapping(a->version, &a->process))
-		repeat(a, unmap_counters, NULL);
-	repeat(a, unmap_copies, NULL);
+	repeat(a, unmap, NULL);
 	return r;
 }
 

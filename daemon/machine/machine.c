@@ -3,6 +3,7 @@
 #include "daemon/machine/machine.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +106,7 @@ static void look_at_file(struct md_machine *machine, struct md_machine_program *
 static void look_at_policy(struct md_machine *machine)
 {
 	struct md_policy policy = {0};
-	char dir[4096] = "", why[256];
+	char dir[PATH_MAX] = "", why[256];
 
 	if (md_policy_default_dir(dir, sizeof(dir), NULL) || md_policy_read(dir, &policy, NULL)) {
 		md_policy_fini(&policy);

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static int find_command(const struct md_program_search *search, const char *name
 {
 	const char *dirs = search->commands ? search->commands : getenv("PATH");
 	struct md_program program;
-	char path[4096];
+	char path[PATH_MAX];
 	struct stat st;
 
 	while (dirs && *dirs) {

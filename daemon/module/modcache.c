@@ -9,7 +9,6 @@
 
 #include "daemon/module/kernel.h"
 #include "daemon/module/modcache_private.h"
-#include "daemon/module/modfind.h"
 #include "libprof/base/grow.h"
 #include "libprof/base/varint.h"
 

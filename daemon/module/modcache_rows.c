@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "daemon/module/modcache_private.h"
-#include "libprof/elf/eh.h"
 #include "libprof/unwind/rows_compile.h"
 #include "libprof/unwind/rows_laid.h"
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* modfind - finds the file of a mapping; see modfind.h. */
 #include "daemon/module/modfind.h"
+#include "libprof/base/defaults.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,7 +137,7 @@ static int open_regular(const char *path)
 
 void md_modfind_open(const struct morph_mmap *mmap, int64_t mapped_ns, struct md_modfind *out)
 {
-	char names[3][4352], plain[4096];
+	char names[3][MP_PATH_ROOM], plain[PATH_MAX];
 	bool other_file = false, denied = false;
 	int64_t changed;
 	size_t i;

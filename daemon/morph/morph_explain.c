@@ -4,6 +4,7 @@
  * words of a user.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,7 +188,7 @@ static int look_at_samples(struct explain *e, struct mp_store *store)
 	const struct md_rule *rule;
 	uint64_t nr = p->module ? p->module->nr_samples : 0, wanted;
 	size_t nr_list = 0;
-	char dir[4096];
+	char dir[PATH_MAX];
 	int r = 0;
 
 	/* A mistake in the policy is the worker's to tell. */

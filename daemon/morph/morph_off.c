@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 #include "daemon/policy/policy.h"
 #include "daemon/worker/file_state.h"
 #include "daemon/worker/work_dir.h"
+#include "libprof/base/defaults.h"
 #include "libprof/base/newfile.h"
 #include "libprof/base/remove_tree.h"
 #include "libprof/cli/progress.h"
@@ -38,7 +40,7 @@
 struct off {
 	struct md_cli *cli;
 	const char *policy_dir;
-	char dir[4096], file[4200], state_dir[PATH_MAX];
+	char dir[PATH_MAX], file[MP_PATH_ROOM], state_dir[PATH_MAX];
 	enum md_units units, fleet;
 	size_t nr_rules;     /* that replace files */
 	size_t nr_originals; /* places that hold their original */

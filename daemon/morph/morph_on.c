@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "daemon/policy/policy.h"
 #include "daemon/stats/interrupt.h"
 #include "daemon/worker/collector.h"
+#include "libprof/base/defaults.h"
 #include "libprof/base/outfile.h"
 #include "libprof/base/text.h"
 #include "libprof/store/jobs/store_history.h"
@@ -38,7 +40,7 @@ struct on {
 	int counting; /* index in no_yes */
 	const char *policy_dir;
 	struct mp_words only, except;
-	char dir[4096], file[4200];
+	char dir[PATH_MAX], file[MP_PATH_ROOM];
 	struct md_policy policy; /* as it will be */
 	struct md_machine machine;
 	enum md_units units;

@@ -4,6 +4,7 @@
  * Morph collects, what the machine's time goes to, what was made faster, what is next, what failed.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "daemon/policy/policy.h"
 #include "daemon/morph/morph.h"
 #include "daemon/morph/wording.h"
+#include "libprof/base/defaults.h"
 #include "libprof/base/text.h"
 #include "libprof/cli/progress.h"
 
@@ -127,7 +129,7 @@ static void put_optimised(const struct overview *o)
 /* Its round is under way, or `morph on' will begin one: nobody has to do anything. */
 static bool goes_by_itself(const struct md_machine_program *p)
 {
-	char dir[4096], file[4200];
+	char dir[PATH_MAX], file[MP_PATH_ROOM];
 
 	if (p->job && p->job->state != MP_JOB_WANTED)
 		return true;

@@ -4,6 +4,7 @@
  * work is in request.c.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +142,7 @@ static void put_row(struct asked *a, const struct md_request *r, int status)
 static bool has_rule(const char *path)
 {
 	struct md_policy policy = {0};
-	char dir[4096];
+	char dir[PATH_MAX];
 	bool has = !md_policy_default_dir(dir, sizeof(dir), NULL) &&
 		   !md_policy_read(dir, &policy, NULL) && md_policy_rule(&policy, path);
 
@@ -152,7 +153,7 @@ static bool has_rule(const char *path)
 /* The worker must not work on the program at the same time: take its lock. */
 static int optimize(struct md_request *r, struct mp_err *err)
 {
-	char dir[4096];
+	char dir[PATH_MAX];
 	int lock, status;
 
 	if (!r->command && has_rule(r->path))

@@ -4,6 +4,7 @@
  * looks after by itself. A rule is a file of watch.d (policy.h); an administrator may edit it.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "daemon/morph/units.h"
 #include "daemon/policy/deny.h"
 #include "daemon/policy/policy.h"
+#include "libprof/base/defaults.h"
 #include "libprof/base/text.h"
 
 #define MP_OPTIONS struct watch
@@ -23,19 +25,17 @@ struct watch {
 	const char *action, *name, *policy_dir;
 	char **what; /* arguments behind the action */
 	int nr_what;
+	int mode; /* index in modes */
 	struct md_rule_text rule;
-	char dir[4096];
+	char dir[PATH_MAX];
 };
 
-static void set_mode(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
-{
-	(void)arg, (void)state;
-	((struct watch *)options)->rule.mode = o->name;
-}
+static const char *const modes[] = {"", "adopt", "advise", NULL};
 
 static const struct mp_option options[] = {
-	MP_SET("adopt", 0, set_mode, NULL, "Put a version in place that an audit found faster"),
-	MP_SET("advise", 0, set_mode, NULL, "Only say that there is a faster version (default)"),
+	MP_WORD("mode", mode, modes, "MODE",
+		"adopt: put a version in place that an audit found faster; advise: only say that there is one "
+		"(default: as morph.conf says)"),
 	MP_VALUE(TEXT, "name", 0, name, "NAME",
 		 "Name of the rule (default: that of the first program)"),
 	MP_VALUE(TEXT, "unit", 0, rule.unit, "UNIT",
@@ -151,10 +151,10 @@ static int check_adopt(const struct watch *w)
 	bool decides = !md_policy_read(w->dir, &policy, &err) && policy.counting;
 
 	md_policy_fini(&policy);
-	if (w->rule.command || !w->rule.mode || strcmp(w->rule.mode, "adopt") != 0 || decides)
+	if (w->rule.command || strcmp(modes[w->mode], "adopt") != 0 || decides)
 		return 0;
 	md_cli_fail(
-		"--adopt: what was not found faster is never adopted, and a COMMAND that uses the "
+		"--mode=adopt: what was not found faster is never adopted, and a COMMAND that uses the "
 		"program is needed to find out; give it behind --, or let everyday use decide: morph on");
 	return MP_EXIT_USAGE;
 }
@@ -164,7 +164,7 @@ static int write_rule(struct watch *w)
 	enum md_units units;
 	struct md_policy policy;
 	struct mp_err err = {0};
-	char name[128], file[4400];
+	char name[128], file[MP_PATH_ROOM];
 	int r;
 
 	if (w->name)
@@ -350,6 +350,7 @@ int md_morph_watch(struct md_cli *cli, int argc, char **argv)
 	if (!w.what)
 		return md_cli_fail("out of memory");
 	md_cli_parse(&usage, argc, argv, &w, cli);
+	w.rule.mode = w.mode ? modes[w.mode] : NULL;
 	r = md_morph_policy_dir(w.policy_dir, w.dir, sizeof(w.dir));
 	if (!r)
 		r = !strcmp(w.action, "add")  ? add(&w)

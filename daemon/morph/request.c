@@ -3,6 +3,7 @@
 #include "daemon/morph/request.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,10 @@
 #include "daemon/morph/morph.h"
 #include "daemon/morph/run_tool.h"
 #include "daemon/morph/take_back.h"
-#include "daemon/policy/policy.h"
 #include "daemon/worker/file_state.h"
 #include "daemon/worker/work_dir.h"
 #include "daemon/worker/worker.h"
+#include "libprof/base/defaults.h"
 #include "libprof/cli/exit_status.h"
 #include "libprof/cli/progress.h"
 #include "libprof/elf/backup_dir.h"
@@ -144,7 +145,7 @@ static void note_too_little(struct md_request *r)
 /* morph-optimize's statuses; a refusal and a lack of samples are ends of the round. */
 static int write_output(struct md_request *r, const char *output, struct mp_err *err)
 {
-	char db[4200], out[4200];
+	char db[MP_PATH_ROOM], out[MP_PATH_ROOM];
 	char *argv[] = {"morph-optimize", "--json", db, "-o", out, (char *)r->path, NULL};
 	const json_t *predicted;
 	json_t *said = NULL;
@@ -235,7 +236,7 @@ static int judge(struct md_request *r, int status, const char *verdict, const ch
 /* Return: exit status, -errno. */
 static int audit(struct md_request *r, struct mp_err *err)
 {
-	char at[4200], *filter = NULL, *argv[MAX_WORDS + 9] = {"morph-audit", "--json", at};
+	char at[MP_PATH_ROOM], *filter = NULL, *argv[MAX_WORDS + 9] = {"morph-audit", "--json", at};
 	const char *verdict = "undecided", *error;
 	json_t *said = NULL;
 	int status, nr = 3;
@@ -270,7 +271,7 @@ static int audit(struct md_request *r, struct mp_err *err)
 int md_request_optimize(struct md_request *r, struct mp_err *err)
 {
 	struct md_program file;
-	char output[4200];
+	char output[MP_PATH_ROOM];
 	int ret = md_program_read(r->path, &file, err);
 
 	if (ret)
@@ -361,7 +362,7 @@ static int status_of(enum mp_job_state state)
 
 int md_request_by_worker(struct md_request *r, struct mp_err *err)
 {
-	char db[4200], backup[4200];
+	char db[MP_PATH_ROOM], backup[MP_PATH_ROOM];
 	char *argv[8] = {"morph-worker", "--now", db};
 	int n = 3, status;
 
@@ -386,7 +387,7 @@ int md_request_by_worker(struct md_request *r, struct mp_err *err)
 /* Runs morph-optimize @command on the path. Return: exit status, -errno. */
 static int run_editor(struct md_request *r, const char *command, char *output, struct mp_err *err)
 {
-	char dir[4200];
+	char dir[MP_PATH_ROOM];
 	char *argv[8] = {"morph-optimize", (char *)command, "--report=none"};
 	int n = 3;
 
@@ -415,7 +416,7 @@ static bool is_own_output(const struct md_request *r, char *path, size_t size)
  */
 static int find_version(struct md_request *r, char *output, size_t size, struct mp_err *err)
 {
-	char state_dir[4096], now[33], made[33];
+	char state_dir[PATH_MAX], now[33], made[33];
 	struct md_work_dir dir;
 	struct md_evidence e;
 
@@ -445,18 +446,10 @@ static int find_version(struct md_request *r, char *output, size_t size, struct 
 /* Notes what the worker will compare the version with, as it does for a version that it adopts itself. */
 static int begin_probation(struct md_request *r, struct mp_err *err)
 {
-	struct md_policy policy = {0}, unread = {.coredumps = (char *)""};
-	struct md_worker worker = {.policy = &policy, .store = r->store};
+	struct md_worker worker = {.store = r->store};
 	struct md_task task = {.worker = &worker, .job = &r->job, .err = err};
-	char dir[PATH_MAX];
-	int ret;
 
-	/* A mistake in the policy is the worker's to tell; the collector knows of crashes, too. */
-	if (md_policy_default_dir(dir, sizeof(dir), NULL) || md_policy_read(dir, &policy, NULL))
-		worker.policy = &unread;
-	ret = md_probation_begin(&task);
-	md_policy_fini(&policy);
-	return ret;
+	return md_probation_begin(&task);
 }
 
 int md_request_adopt(struct md_request *r, struct mp_err *err)

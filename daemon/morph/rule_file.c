@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/stats/interrupt.h"
+#include "libprof/base/defaults.h"
 #include "libprof/base/infile.h"
 #include "libprof/base/outfile.h"
 
@@ -130,7 +131,7 @@ static bool has_line_break(const struct md_rule_text *rule)
 static int make_parent(const char *path, struct mp_err *err)
 {
 	const char *slash = strrchr(path, '/');
-	char parent[4200];
+	char parent[MP_PATH_ROOM];
 
 	if (!slash || slash == path)
 		return 0;
@@ -164,7 +165,7 @@ static bool name_former(const char *file, char *buf, size_t size)
 
 void md_rule_file_settle(const char *file, bool accepted)
 {
-	char former[4400];
+	char former[MP_PATH_ROOM];
 
 	if (!name_former(file, former, sizeof(former)))
 		return;
@@ -178,7 +179,7 @@ int md_rule_file_write(const char *dir, const char *name, const struct md_rule_t
 		       char *file, size_t size, struct mp_err *err)
 {
 	struct mp_outfile out;
-	char folder[4200], former[4400];
+	char folder[MP_PATH_ROOM], former[MP_PATH_ROOM];
 	int r;
 
 	if (has_line_break(rule))

@@ -8,6 +8,7 @@
 #ifndef MD_CONFIG_H
 #define MD_CONFIG_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,14 +27,14 @@ enum md_config_key {
 };
 
 struct md_config {
-	char source[16];     /* name of a source, or "auto" */
-	uint32_t rate_hz;    /* samples per second and CPU; 0: chosen from the measured cost */
-	double interval_s;   /* time between two writes to the database */
-	bool no_kernel;	     /* user samples only */
-	char database[4096]; /* "": the default path */
-	uint32_t registers;  /* set of user registers that each sample carries; 0: none */
-	bool ways;	     /* of branches are counted by these registers */
-	bool may_take_ways;  /* nobody said which registers: see md_config_wants_ways() */
+	char source[16];	 /* name of a source, or "auto" */
+	uint32_t rate_hz;	 /* samples per second and CPU; 0: chosen from the measured cost */
+	double interval_s;	 /* time between two writes to the database */
+	bool no_kernel;		 /* user samples only */
+	char database[PATH_MAX]; /* "": the default path */
+	uint32_t registers;	 /* set of user registers that each sample carries; 0: none */
+	bool ways;		 /* of branches are counted by these registers */
+	bool may_take_ways;	 /* nobody said which registers: see md_config_wants_ways() */
 	enum md_stacks stacks;
 	bool given[MD_NR_CONFIG];
 };

@@ -3,13 +3,15 @@
 #ifndef MD_DATABASE_H
 #define MD_DATABASE_H
 
+#include <limits.h>
+
 #include "daemon/morphd/config.h"
 #include "daemon/morphd/lock.h"
 #include "daemon/morphd/options.h"
 #include "libprof/store/store.h"
 
 struct md_database {
-	char path[4096]; /* "": nothing is stored */
+	char path[PATH_MAX]; /* "": nothing is stored */
 	struct md_lock lock;
 	struct mp_store *store;
 };

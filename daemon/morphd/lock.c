@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "libprof/base/defaults.h"
 #include "libprof/store/store.h"
 
 /* Return: the process id in the file; 0: none. */
@@ -34,7 +35,7 @@ static int write_pid(int fd, pid_t pid)
 
 int md_lock_take(const char *db, bool shared, struct md_lock *out, struct mp_err *err)
 {
-	char path[4200], who[32] = "";
+	char path[MP_PATH_ROOM], who[32] = "";
 	int fd, ret;
 	pid_t pid;
 

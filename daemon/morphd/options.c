@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libprof/audit/program_audit.h"
 #include "libprof/base/defaults.h"
 #include "libprof/cli/options.h"
 #include "libprof/note/call_file.h"
-#include "libprof/note/polls.h"
 
 #define CONFIG_PATH "/etc/morph/morphd.conf"
 
@@ -49,21 +47,6 @@ static void set_whole(const struct mp_option *option, void *options, char *arg,
 {
 	*(uint32_t *)((char *)options + option->at) =
 		(uint32_t)whole_number(state, option->name, arg, (long)option->high);
-}
-
-static void set_window(const struct mp_option *option, void *options, char *arg,
-		       struct argp_state *state)
-{
-	struct md_options *o = options;
-	unsigned int samples, stride;
-	int end = 0;
-
-	if (sscanf(arg, "%4u,%4u%n", &samples, &stride, &end) != 2 || arg[end] || !samples ||
-	    !stride || samples + stride - 1 > MP_POLLS_MAX)
-		argp_error(state, "--%s %s: not two numbers, at most %d paths in all", option->name,
-			   arg, MP_POLLS_MAX);
-	o->polls.samples = samples;
-	o->polls.stride = stride;
 }
 
 static void set_json(const struct mp_option *option, void *options, char *arg,
@@ -176,8 +159,6 @@ static const struct mp_option run_options[] = {
 	MP_VALUE(
 		TEXT, "polls", 0, polls.path, "FILE",
 		"ask a polling program which paths it takes; FILE is the one that its --counts named"),
-	MP_SET("poll-window", 0, set_window, "SAMPLES,STRIDE",
-	       "with --polls: skip up to STRIDE - 1 paths, then take SAMPLES paths (default: 64,17)"),
 	WHOLE("poll-rate", polls.rate_hz, 10000, "HZ",
 	      "with --polls: ask at most HZ times per second (default: 500)"),
 	MP_VALUE(TEXT, "calls", 0, calls.path, "FILE",

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -96,7 +97,7 @@ static const struct denial denials[] = {
 
 static bool matches(const char *pattern, const char *path)
 {
-	char merged[4096];
+	char merged[PATH_MAX];
 
 	if (!fnmatch(pattern, path, 0))
 		return true;

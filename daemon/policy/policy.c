@@ -114,7 +114,7 @@ static int open_dir(int at, const char *name, const char *path, int *fd, struct 
 
 static void rule_fini(struct md_rule *rule)
 {
-	char *texts[] = {rule->file, rule->name, rule->user, rule->directory, rule->unit};
+	char *texts[] = {rule->file, rule->name, rule->user, rule->unit};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		free(texts[i]);
@@ -205,11 +205,8 @@ static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err
 		.retention_s = MD_POLICY_RETENTION_S,
 		.worse_by = MD_POLICY_WORSE,
 		.age_by = MD_POLICY_AGE,
-		.coredumps = strdup("/var/lib/systemd/coredump"),
 	};
-	if (!policy->dir || !policy->coredumps)
-		return mp_err_set(err, ENOMEM, "out of memory");
-	return 0;
+	return policy->dir ? 0 : mp_err_set(err, ENOMEM, "out of memory");
 }
 
 /* Settings win over those that were read before, and lists grow. */
@@ -257,7 +254,6 @@ void md_policy_fini(struct md_policy *policy)
 		rule_fini(&policy->rules[i]);
 	free(policy->rules);
 	free(policy->dir);
-	free(policy->coredumps);
 	free(policy->dpkg_admin);
 	md_words_free(policy->only);
 	md_words_free(policy->excludes);

@@ -49,9 +49,8 @@ struct md_rule {
 		has_live; /* may running processes be changed; it was set, else it is that of morph.conf */
 	char **command; /* what an audit runs; NULL: train */
 	char *user; /* who trains and audits; NULL: nobody if root does the work, else who works */
-	char *directory; /* where commands run; NULL: / */
-	char *unit;	 /* service that is restarted after the file was replaced */
-	double audit_s;	 /* 0: the policy's */
+	char *unit; /* service that is restarted after the file was replaced */
+	double audit_s; /* 0: the policy's */
 };
 
 struct md_policy {
@@ -76,7 +75,6 @@ struct md_policy {
 	double retention_s; /* of profiles and originals that nothing needs */
 	double worse_by;    /* 0.05: a version that is this much slower than before is undone */
 	double age_by;	    /* 0.25: a kept version that saves so much less than a new one ages */
-	char *coredumps;    /* directory of systemd-coredump */
 	char *dpkg_admin;   /* dpkg's directory; NULL: the usual one */
 	struct md_rule *rules; /* in the order of names */
 	size_t nr_rules;

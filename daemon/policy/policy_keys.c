@@ -22,7 +22,6 @@ enum kind {
 	KIND_PERCENT,  /* double, 0.02 for 2 % */
 	KIND_TIME,     /* double, seconds */
 	KIND_SIZE,     /* uint64_t, bytes */
-	KIND_PATH,     /* char *, absolute */
 	KIND_USER,     /* char * */
 	KIND_UNIT,     /* char * */
 	KIND_WORDS,    /* char **, a command */
@@ -59,7 +58,6 @@ static const struct key main_keys[] = {
 	{"retention", KIND_TIME, MAIN(retention_s), 86400, 86400 * 3650.0},
 	{"ageing", KIND_PERCENT, MAIN(age_by), 1, 100},
 	{"worse", KIND_PERCENT, MAIN(worse_by), 0.1, 1000},
-	{"coredumps", KIND_PATH, MAIN(coredumps), 0, 0},
 };
 
 static const struct key rule_keys[] = {
@@ -71,7 +69,6 @@ static const struct key rule_keys[] = {
 	{"instrument", KIND_YES_NO, RULE(instrument), 0, 0},
 	{"live", KIND_YES_NO, RULE(live), 0, 0},
 	{"user", KIND_USER, RULE(user), 0, 0},
-	{"directory", KIND_PATH, RULE(directory), 0, 0},
 	{"unit", KIND_UNIT, RULE(unit), 0, 0},
 	{"audit-time", KIND_TIME, RULE(audit_s), 1, 86400},
 };
@@ -162,8 +159,6 @@ static bool is_unit_name(const char *value)
 
 static int set_text(enum kind kind, const char *value, char **field, struct mp_err *err)
 {
-	if (kind == KIND_PATH && value[0] != '/')
-		return mp_err_set(err, EINVAL, "the path must begin with /");
 	if (kind == KIND_USER && !getpwnam(value))
 		return mp_err_set(err, EINVAL, "there is no such user");
 	if (kind == KIND_UNIT && !is_unit_name(value))
@@ -234,7 +229,6 @@ static int set(const struct key *key, const char *value, void *field, struct mp_
 	case KIND_PERCENT:
 	case KIND_TIME:
 	case KIND_SIZE: return set_number(key, value, field, err);
-	case KIND_PATH:
 	case KIND_USER:
 	case KIND_UNIT: return set_text(key->kind, value, field, err);
 	case KIND_WORDS: return set_command(value, field, err);
@@ -264,9 +258,10 @@ static int refuse_name(const struct mp_setting *s, const struct key *keys, size_
 
 		snprintf(text + len, sizeof(text) - len, "%s %s", i ? "," : "", keys[i].name);
 	}
-	snprintf(text + strlen(text), sizeof(text) - strlen(text),
-		 "; cost limits what all work takes, and morph-audit measures what a rule cannot "
-		 "describe");
+	snprintf(
+		text + strlen(text), sizeof(text) - strlen(text),
+		"; cost limits what all work takes, morph-audit measures what a rule cannot describe, "
+		"and /usr/bin/env --chdir=DIR runs a command in a directory");
 	return mp_setting_refuse(s, text, err);
 }
 

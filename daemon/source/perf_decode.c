@@ -3,6 +3,7 @@
 #include "daemon/source/perf_decode.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,7 +339,7 @@ static void decode_mmap(struct md_perf_decoder *d, const struct mmap2_body *body
 {
 	size_t len = text_len(body->path, room - sizeof(*body));
 	struct morph_mmap *mmap;
-	char path[4096];
+	char path[PATH_MAX];
 
 	/* A record's mapping must not wrap around, nor its part of the file. */
 	if (body->pid == NO_PID || !body->len || body->addr >> 63 || body->len >> 63 ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* interrupt - the signal handler and the files that it removes; see interrupt.h. */
 #include "daemon/stats/interrupt.h"
+#include "libprof/base/defaults.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
  * Complete names, since the handler cannot build them. Changed only while the signals are
  * blocked.
  */
-static char names[NR_SUFFIXES][4200];
+static char names[NR_SUFFIXES][MP_PATH_ROOM];
 
 void md_interrupt_hold(sigset_t *before)
 {

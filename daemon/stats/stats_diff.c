@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,11 +36,11 @@ struct options {
 	bool has_period[2];
 	enum sort sort;
 	long limit; /* 0: all */
-	double min_share;
+	double percent_limit;
 	bool only_significant;
 	size_t nr_binaries;
 	const char **binaries;
-	char paths[2][4096]; /* of the databases, once they are open */
+	char paths[2][PATH_MAX]; /* of the databases, once they are open */
 	json_t *notes;
 };
 
@@ -127,7 +128,7 @@ static const struct mp_option option_table[] = {
 	MP_SET("after", 0, set_period, "PERIOD", "The new side: WHEN..WHEN, WHEN.. or ..WHEN"),
 	MP_WORD("sort", sort, sorts, "KEY", "delta (default), old, new, p or name"),
 	MD_OPTION_LIMIT,
-	MP_NUMBER("min-share", 0, min_share, 0, 100, "P",
+	MP_NUMBER("percent-limit", 'p', percent_limit, 0, 100, "P",
 		  "Only rows of at least P percent on either side"),
 	MP_FLAG("significant", only_significant, "Only rows that changed by more than chance"),
 	MP_OPTIONS_END};
@@ -205,7 +206,7 @@ static bool is_shown(const struct options *o, const struct md_diff_row *row)
 {
 	if (o->only_significant && !md_diff_row_is_significant(row))
 		return false;
-	return row->share[0] >= o->min_share || row->share[1] >= o->min_share;
+	return row->share[0] >= o->percent_limit || row->share[1] >= o->percent_limit;
 }
 
 /* ---- print --------------------------------------------------------------------------------- */

@@ -16,7 +16,6 @@
 #include "daemon/code/originals.h"
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
-#include "daemon/code/stats_code.h"
 #include "libprof/base/outfile.h"
 #include "libprof/infer/profile.h"
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 
 #include "daemon/stats/interrupt.h"
 #include "daemon/stats/stats.h"
+#include "libprof/base/defaults.h"
 #include "libprof/cli/progress.h"
 #include "libprof/base/newfile.h"
 #include "libprof/store/whole/store_merge.h"
@@ -163,7 +165,7 @@ static int add_to(struct merge *m)
 static void remove_database(const char *path)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
-	char name[4200];
+	char name[MP_PATH_ROOM];
 
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
@@ -174,7 +176,7 @@ static void remove_database(const char *path)
 /* Gives the result its name once it is complete. Never replaces a file. */
 static int publish(const char *temporary, const char *path)
 {
-	char name[4200], *dir;
+	char name[MP_PATH_ROOM], *dir;
 	int fd, r;
 
 	snprintf(name, sizeof(name), "%s-wal", temporary);
@@ -200,7 +202,7 @@ static int publish(const char *temporary, const char *path)
 
 static int make_new(struct merge *m)
 {
-	char temporary[4096];
+	char temporary[PATH_MAX];
 	mode_t mask = umask(0);
 	struct mp_err err;
 	sigset_t before;

@@ -141,8 +141,8 @@ static void run_child(const struct md_child *child, pid_t parent, int messages)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (getppid() != parent)
 		_exit(125);
-	if (chdir(child->directory ? child->directory : "/"))
-		fail(child->directory ? child->directory : "/");
+	if (chdir("/"))
+		fail("/");
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execv(child->argv[0], child->argv);

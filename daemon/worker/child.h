@@ -25,11 +25,10 @@ enum md_child_priority {
 
 struct md_child {
 	char *const *argv;
-	const char *user;      /* whose rights it gets; NULL: this process's */
-	const char *directory; /* NULL: / */
-	const char *out;       /* file for standard output; NULL: none */
-	double limit_s;	       /* 0: none */
-	bool must_run;	       /* even if this process was told to stop */
+	const char *user; /* whose rights it gets; NULL: this process's */
+	const char *out;  /* file for standard output; NULL: none */
+	double limit_s;	  /* 0: none */
+	bool must_run;	  /* even if this process was told to stop */
 	enum md_child_priority priority;
 	const struct md_policy *policy; /* is the machine wanted? NULL: nobody asks */
 	/* Called every MD_CHILD_LOOK_S seconds; true ends the child. NULL: none. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* collector - the process that the lock file names; see collector.h. */
 #include "daemon/worker/collector.h"
+#include "libprof/base/defaults.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static bool read_line(const char *path, char *buf, size_t size)
 /* A daemon empties the file at its end. After a crash the number may be another process's. */
 static pid_t running_pid(const char *db)
 {
-	char path[4200], text[64];
+	char path[MP_PATH_ROOM], text[64];
 	pid_t pid;
 
 	snprintf(path, sizeof(path), "%s.lock", db);

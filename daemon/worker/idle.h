@@ -6,6 +6,7 @@
 #ifndef MD_IDLE_H
 #define MD_IDLE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +36,7 @@ struct md_idle_watch {
 	pid_t session; /* of the child */
 	bool begun;
 	double busy_s, own_s, at_s; /* at the last look */
-	char cgroup[4096];	    /* cpu.stat of this process's own group; "": there is none */
+	char cgroup[PATH_MAX];	    /* cpu.stat of this process's own group; "": there is none */
 };
 void md_idle_watch_begin(struct md_idle_watch *watch, pid_t session);
 /* Return: others used more than the policy's share of the CPUs since the last look. */

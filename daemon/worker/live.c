@@ -4,7 +4,6 @@
 #include "daemon/worker/file_state.h"
 #include "daemon/worker/running.h"
 #include "daemon/worker/spare.h"
-#include "daemon/worker/trying.h"
 
 #include <errno.h>
 #include <stdlib.h>

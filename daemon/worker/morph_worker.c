@@ -31,7 +31,7 @@
 #define MP_OPTIONS struct options
 
 struct options {
-	const char *config, *db, *state_dir, *backup_dir;
+	const char *config, *db, *state_dir, *backup_dir, *coredumps;
 	bool check, now;
 	double pace;
 	struct mp_words programs;
@@ -46,8 +46,9 @@ static const struct mp_option option_table[] = {
 		 "Where originals are kept, as in morph-optimize"),
 	MP_FLAG("check", check, "Check the policy and exit"),
 	MP_FLAG("now", now, "Do not ask whether the machine is idle, nor for the day's budget"),
-	/* For tests: versions take turns so much faster. */
-	MP_NUMBER("lab-pace", 0, pace, 0.001, 1, "FACTOR", NULL), MP_OPTIONS_END};
+	/* For tests: versions take turns so much faster; where core files are. */
+	MP_NUMBER("lab-pace", 0, pace, 0.001, 1, "FACTOR", NULL),
+	MP_VALUE(TEXT, "lab-coredumps", 0, coredumps, "DIR", NULL), MP_OPTIONS_END};
 
 static void check(void *options, struct argp_state *state)
 {
@@ -402,6 +403,7 @@ static int run(struct options *o, const struct md_policy *policy, struct mp_err 
 			      .state_dir = o->state_dir,
 			      .backup_dir = o->backup_dir,
 			      .always = o->now,
+			      .coredumps = o->coredumps,
 			      .pace = o->pace > 0 ? o->pace : 1};
 	int lock = md_state_lock(o->state_dir, err), ret;
 

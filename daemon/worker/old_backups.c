@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/file_state.h"
+#include "libprof/base/defaults.h"
 #include "libprof/cli/json.h"
 #include "libprof/elf/backup_dir.h"
 
@@ -157,7 +158,7 @@ static int look_into(struct look *look, int dir, const char *name, struct mp_err
 
 static int save_notes(const char *notes, const json_t *now, struct mp_err *err)
 {
-	char new[4200];
+	char new[MP_PATH_ROOM];
 	int fd, ret = 0;
 
 	snprintf(new, sizeof(new), "%s.new", notes);

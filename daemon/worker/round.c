@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 #include "daemon/policy/deny.h"
-#include "daemon/everyday/count_dir.h"
-#include "daemon/everyday/meter.h"
 #include "daemon/worker/live.h"
 #include "daemon/worker/running.h"
 #include "daemon/worker/spare.h"
@@ -73,7 +71,7 @@ static int step_profile(struct md_task *t)
 static int run_training(struct md_task *t, const char *counts, struct md_child_result *result)
 {
 	struct md_work_path trained = md_work_path(&t->dir, "train/counts.db");
-	struct md_child as = {.user = md_task_user(t), .directory = t->rule->directory};
+	struct md_child as = {.user = md_task_user(t)};
 	char profile[PATH_MAX + 16];
 	size_t nr = 0;
 	char **argv;

@@ -123,8 +123,7 @@ static int run_audit(struct md_task *t, const char *output, struct md_child_resu
 {
 	struct md_work_path report = md_work_path(&t->dir, "report"),
 			    pairs = md_work_path(&t->dir, "train/pairs.csv");
-	struct md_child as = {
-		.user = md_task_user(t), .directory = t->rule->directory, .out = report.text};
+	struct md_child as = {.user = md_task_user(t), .out = report.text};
 	struct line line = {0};
 	struct stat st;
 	int ret = 0;

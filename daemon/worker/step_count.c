@@ -25,7 +25,6 @@
 #include "daemon/worker/running.h"
 #include "daemon/worker/worker.h"
 #include "libprof/base/clock.h"
-#include "libprof/cli/exit_status.h"
 
 /* ---- may it count? --------------------------------------------------------------------------- */
 

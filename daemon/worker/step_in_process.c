@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/policy/deny.h"
 #include "daemon/worker/worker.h"
 #include "libprof/cli/exit_status.h"
 

@@ -50,8 +50,8 @@ static uint64_t seen_crashes(struct md_task *t, int64_t since_s)
 
 uint64_t md_task_crashes(struct md_task *t, int64_t since_s)
 {
-	uint64_t cores = md_probation_crashes(t->worker->policy->coredumps, basename(t->job->path),
-					      since_s),
+	const char *dir = t->worker->coredumps ? t->worker->coredumps : MD_COREDUMPS;
+	uint64_t cores = md_probation_crashes(dir, basename(t->job->path), since_s),
 		 seen = seen_crashes(t, since_s);
 
 	/* Both sources may know one crash. */

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/policy/deny.h"
 #include "daemon/everyday/count_dir.h"
 #include "daemon/worker/live.h"
 #include "daemon/everyday/meter.h"

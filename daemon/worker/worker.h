@@ -34,6 +34,7 @@ struct md_worker {
 	struct md_live *live;	      /* jobs whose versions are put in place in turns */
 	struct md_cpu_time *cpu_time; /* NULL: not opened yet */
 	struct md_budget budget;      /* of all versions that count */
+	const char *coredumps;	      /* NULL: MD_COREDUMPS */
 	double pace; /* times of versions in turns are so much shorter; 1 but in tests */
 	bool beside; /* another step waits for its child: nothing that takes long may begin */
 };

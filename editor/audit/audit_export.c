@@ -227,7 +227,7 @@ static int csv_line(char *line, bool times, struct me_audit_pairs *pairs)
 	const char *metric, *unit = "ns";
 	uint64_t a_hash, b_hash;
 	double a, b;
-	int ret;
+	int rc;
 
 	csv_take_cell(&line); /* the speed-up follows from the values */
 	metric = csv_take_cell(&line);
@@ -240,8 +240,8 @@ static int csv_line(char *line, bool times, struct me_audit_pairs *pairs)
 		unit = csv_take_cell(&line);
 	if (!unit || line || (times && !csv_is_time(metric)))
 		return -EINVAL;
-	ret = csv_agree(pairs, metric, unit, a_hash, b_hash);
-	return ret ? ret : csv_add(pairs, a, b);
+	rc = csv_agree(pairs, metric, unit, a_hash, b_hash);
+	return rc ? rc : csv_add(pairs, a, b);
 }
 
 /* @head ends with a newline, as it is written. */

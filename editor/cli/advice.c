@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static void put_db(FILE *out, const char *db)
 
 static void put_audit(FILE *out, const struct me_optimize_options *o, bool library)
 {
-	char usual[4096];
+	char usual[PATH_MAX];
 
 	fputs("morph-audit ", out);
 	if (library)

@@ -54,7 +54,6 @@ static const struct mp_option options[] = {
 	       "plain, threads or atomic: the counters that count branches (default: threads where the "
 	       "file starts threads)"),
 	MP_FLAG("no-audit", train.no_audit, "Keep the output without an audit"),
-	MP_FLAG("no-refine", train.no_refine, "Do not look for a faster version than the first"),
 	MP_VALUE(
 		TEXT, "db", 0, train.trials_db, "FILE",
 		"The store that remembers which versions were tried (default: see FILES in the man page)"),
@@ -73,8 +72,8 @@ static void check(void *options, struct argp_state *state)
 		argp_error(state, "name the FILE before the --, or the output with -o");
 	me_cli_training_name_output(state, cli);
 	me_cli_training_check(state, cli);
-	if (cli->train.budget_seconds > 0 && (cli->train.no_refine || cli->train.no_audit))
-		argp_error(state, "--budget does not go with --no-refine or --no-audit");
+	if (cli->train.budget_seconds > 0 && cli->train.no_audit)
+		argp_error(state, "--budget does not go with --no-audit");
 }
 
 static const struct mp_option *const more[] = {me_cli_audit_options, me_cli_functions_options,

@@ -24,6 +24,15 @@ static void set_seconds(const struct mp_option *o, void *options, char *arg,
 	*(double *)((char *)options + o->at) = seconds;
 }
 
+static void set_budget(const struct mp_option *o, void *options, char *arg,
+		       struct argp_state *state)
+{
+	struct me_train_options *train = &((struct me_cli *)options)->train;
+
+	train->budget_seconds = (double)mp_options_count(state, o->name, arg);
+	train->no_refine = train->budget_seconds <= 0;
+}
+
 /* MIN or MIN:MAX, which morph-audit reads. */
 static void set_pairs(const struct mp_option *o, void *options, char *arg, struct argp_state *state)
 {
@@ -49,9 +58,9 @@ const struct mp_option me_cli_audit_options[] = {
 		"1800)"),
 	MP_SET("audit-pairs", 0, set_pairs, "MIN[:MAX]",
 	       "The first audit takes at least MIN pairs of runs, and at most MAX, instead"),
-	SECONDS("budget", train.budget_seconds,
-		"After the first audit, look so long for a faster version (default 120, or what 48 runs "
-		"need, if that is at most 1800)"),
+	MP_SET("budget", 0, set_budget, "S",
+	       "After the first audit, look so long for a faster version (default 120, or what 48 runs "
+	       "need, if that is at most 1800; 0: not at all)"),
 	MP_VALUE(TEXT, "filter", 0, train.filter, "CMD",
 		 "A shell command that removes from the command's output what varies from run to run, such "
 		 "as timings, before audits compare it"),

@@ -23,7 +23,6 @@
 #include "editor/cli/audit_private.h"
 #include "editor/emit/publish.h"
 #include "libprof/cli/bus_error.h"
-#include "libprof/cli/json.h"
 #include "libprof/cli/program.h"
 #include "libprof/cli/progress.h"
 

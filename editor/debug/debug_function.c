@@ -11,7 +11,6 @@
 
 #include "editor/debug/debug_entry_private.h"
 #include "editor/debug/debug_expr.h"
-#include "editor/debug/debug_line.h"
 #include "editor/debug/debug_line_files.h"
 #include "editor/debug/debug_loc.h"
 #include "editor/debug/debug_ranges.h"

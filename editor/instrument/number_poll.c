@@ -5,7 +5,6 @@
  */
 #include "editor/instrument/number_private.h"
 
-#include "editor/place/poll_code.h"
 #include "editor/evidence/vectors.h"
 
 /* A block polls if at least this share of the paths that reach it end there. Compared with polls

@@ -75,6 +75,10 @@ static void count_functions(const struct me_object *o)
 	}
 }
 
+static int (*const steps[])(struct me_object *, struct mp_err *) = {
+	me_object_sections, me_object_place, me_object_symbols,
+	me_object_emit,	    me_object_frame, me_object_debug};
+
 static int rewrite(struct me_object *o, const struct me_object_plan *plan, struct me_bytes *out,
 		   struct mp_err *err)
 {
@@ -89,18 +93,8 @@ static int rewrite(struct me_object *o, const struct me_object_plan *plan, struc
 		any |= o->funcs[f].hot;
 	if (!rc && !any)
 		rc = mp_err_set(err, ENODATA, "no function of it is hot in the program");
-	if (!rc)
-		rc = me_object_sections(o, err);
-	if (!rc)
-		rc = me_object_place(o, err);
-	if (!rc)
-		rc = me_object_symbols(o, err);
-	if (!rc)
-		rc = me_object_emit(o, err);
-	if (!rc)
-		rc = me_object_frame(o, err);
-	if (!rc)
-		rc = me_object_debug(o, err);
+	for (size_t i = 0; !rc && i < sizeof(steps) / sizeof(steps[0]); i++)
+		rc = steps[i](o, err);
 	if (!rc)
 		rc = me_object_calls(o, plan, err);
 	if (!rc)

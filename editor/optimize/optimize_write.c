@@ -14,7 +14,6 @@
 #include "editor/emit/publish.h"
 #include "libprof/elf/own_output.h"
 #include "libprof/store/store.h"
-#include "libprof/store/store_paths.h"
 
 /* A huge page of x86-64 has 2 MiB. */
 #define HUGE_PAGE_LOG2 21

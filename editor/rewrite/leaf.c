@@ -3,7 +3,6 @@
 
 #include "editor/rewrite/leaf_private.h"
 #include "editor/unwind/unwind.h"
-#include "libprof/insn/decoder.h"
 
 /* Bytes of endbr64. */
 #define LANDING 4

@@ -20,7 +20,6 @@
 #include "editor/runtime/audit.h"
 
 #include "editor/runtime/audit_private.h"
-#include "editor/runtime/audit_thread.h"
 
 /* Another timing point ends a window that takes this many times longer than expected. */
 #define LONGEST_ROUNDS 64

@@ -440,7 +440,7 @@ static int check_placed(const struct builder *b, uint32_t i)
 static int build(struct builder *b, uint32_t nr_placed)
 {
 	struct me_run *run = NULL;
-	int ret;
+	int rc;
 
 	for (uint32_t i = 0; i < nr_placed; i++) {
 		const struct me_placed *placed = &b->placed[i];
@@ -449,38 +449,38 @@ static int build(struct builder *b, uint32_t nr_placed)
 
 		b->out->failed_at = block->vaddr;
 		if (b->cfg->funcs[block->func].flags & MP_FUNC_BARE) {
-			ret = run ? finish_run(b) : 0;
-			if (ret)
-				return ret;
+			rc = run ? finish_run(b) : 0;
+			if (rc)
+				return rc;
 			run = NULL;
 			continue;
 		}
-		ret = source_of(b, block, &source);
-		if (ret)
-			return ret;
+		rc = source_of(b, block, &source);
+		if (rc)
+			return rc;
 		if (!run || !continues(b, i, run, source)) {
-			ret = run ? finish_run(b) : 0;
-			if (!ret)
-				ret = start_run(b, placed, source);
-			if (ret)
-				return ret;
+			rc = run ? finish_run(b) : 0;
+			if (!rc)
+				rc = start_run(b, placed, source);
+			if (rc)
+				return rc;
 			run = &b->out->runs[b->out->nr - 1];
 		}
-		ret = find_lowered(b, placed, source);
-		if (ret)
-			return ret;
+		rc = find_lowered(b, placed, source);
+		if (rc)
+			return rc;
 		b->last = source; /* so that reading a called function does not replace it */
-		ret = put_rows(b, run, placed, source);
-		if (ret)
-			return ret;
+		rc = put_rows(b, run, placed, source);
+		if (rc)
+			return rc;
 		if (source->fde.lsda && !put_sites(b, placed, &source->lsda))
 			return mp_err_set(b->err, ENOMEM, "out of memory");
 		run->size = placed->new_vaddr + placed->new_size + placed->padding - run->start;
 	}
-	ret = run ? finish_run(b) : 0;
-	if (!ret)
+	rc = run ? finish_run(b) : 0;
+	if (!rc)
 		b->out->failed_at = 0;
-	return ret;
+	return rc;
 }
 
 static uint32_t *new_index(uint32_t nr)
@@ -518,23 +518,23 @@ int me_runs_build(const struct mp_cfg *cfg, const struct me_placed *placed, uint
 		.lsda_vaddr = lsda_vaddr,
 		.err = err,
 	};
-	int ret = 0;
+	int rc = 0;
 
 	if (!allocate(&b, nr_placed))
-		ret = mp_err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < nr_placed && !ret; i++) {
-		ret = check_placed(&b, i);
-		if (!ret && !placed[i].passed_by && !placed[i].apart)
+		rc = mp_err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < nr_placed && !rc; i++) {
+		rc = check_placed(&b, i);
+		if (!rc && !placed[i].passed_by && !placed[i].apart)
 			b.placed_of[placed[i].version][placed[i].block] = i;
 	}
-	if (!ret)
-		ret = build(&b, nr_placed);
+	if (!rc)
+		rc = build(&b, nr_placed);
 	for (unsigned int i = 0; i < NR_SOURCES; i++)
 		me_source_fini(&b.sources[i]);
 	for (int v = 0; v < ME_PLACED_VERSIONS; v++)
 		free(b.placed_of[v]);
 	free(b.sites);
-	return ret;
+	return rc;
 }
 
 void me_runs_fini(struct me_runs *runs)

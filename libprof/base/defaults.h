@@ -6,6 +6,11 @@
 #ifndef MP_DEFAULTS_H
 #define MP_DEFAULTS_H
 
+#include <limits.h>
+
+/* A path, and what Morph puts before or behind it: the root of a process, the names of its own files. */
+#define MP_PATH_ROOM (PATH_MAX + 304)
+
 #define MP_SECONDS_PER_DAY 86400
 
 /* Samples of a file. Fewer say too little about single branches, and about where a program spends its time. */

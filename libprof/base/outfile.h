@@ -7,6 +7,7 @@
 #ifndef MP_OUTFILE_H
 #define MP_OUTFILE_H
 
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -21,7 +22,7 @@ struct mp_outfile {
 	mp_outfile_note *note;
 	sigset_t mask; /* of the signals, before they were blocked */
 	int dir;       /* where @temporary lies; -1: there is none */
-	char temporary[4096];
+	char temporary[PATH_MAX];
 };
 
 /*

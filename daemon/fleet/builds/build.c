@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fts.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "daemon/fleet/builds/build_options.h"
 #include "daemon/worker/child.h"
 #include "libprof/base/child.h"
+#include "libprof/base/defaults.h"
 #include "libprof/base/remove_tree.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/map.h"
@@ -26,9 +28,9 @@ struct work {
 	struct md_build *build;
 	struct md_build_job *job;
 	struct md_build_options options;
-	char dir[4096];
+	char dir[PATH_MAX];
 	char *original;
-	char profile[4200], output[4200], plan[4200], report[4200];
+	char profile[MP_PATH_ROOM], output[MP_PATH_ROOM], plan[MP_PATH_ROOM], report[MP_PATH_ROOM];
 	char detail[1000]; /* why it failed, or what was made */
 	bool lost;
 	bool lacks; /* there is no original here */
@@ -180,7 +182,8 @@ static int pull(struct work *w, struct mp_err *err)
 
 static int optimize(struct work *w, struct mp_err *err)
 {
-	char db[4300], plan[4300], *argv[MD_BUILD_WORDS_MAX + 8] = {NULL, "--json", plan};
+	char db[MP_PATH_ROOM + 8], plan[MP_PATH_ROOM + 16],
+		*argv[MD_BUILD_WORDS_MAX + 8] = {NULL, "--json", plan};
 	size_t nr = 3;
 
 	snprintf(db, sizeof(db), "--db=%s", w->profile);

@@ -21,7 +21,7 @@
 struct options {
 	struct md_fleet_access access;
 	struct md_places originals;
-	double give_up_s, poll_s;
+	double give_up_s;
 	bool once;
 };
 
@@ -42,7 +42,6 @@ static const struct mp_option option_table[] = {
 	MP_FLAG("once", once, "Take one job at most, and end"),
 	MP_NUMBER("give-up", 0, give_up_s, 0, 1e6, "SECONDS",
 		  "How long to try to reach the server again (default: 300)"),
-	MP_NUMBER("poll", 0, poll_s, 0, 1e6, "SECONDS", "How often to ask for jobs (default: 60)"),
 	MP_OPTIONS_END};
 
 static void check(void *options, struct argp_state *state)
@@ -101,9 +100,9 @@ static int one_job(struct md_build *build)
 	return end == MD_BUILD_FAILED ? MP_EXIT_FAILED : MP_EXIT_DONE;
 }
 
-static void wait_for_jobs(double seconds)
+static void wait_for_jobs(void)
 {
-	time_t until = time(NULL) + (time_t)seconds;
+	time_t until = time(NULL) + MD_FLEET_POLL_S;
 
 	do
 		sleep(1);
@@ -122,7 +121,7 @@ static int work(struct md_build *build, const struct options *o)
 		if (r == MP_EXIT_LATER)
 			PQreset(build->builder.conn);
 		if (r == -1 || r == MP_EXIT_LATER)
-			wait_for_jobs(o->poll_s);
+			wait_for_jobs();
 		r = MP_EXIT_DONE;
 	}
 	return r == -1 ? MP_EXIT_DONE : r;
@@ -130,7 +129,7 @@ static int work(struct md_build *build, const struct options *o)
 
 int md_fleet_command_build(int argc, char **argv)
 {
-	struct options o = {.give_up_s = MD_FLEET_GIVE_UP_S, .poll_s = MD_FLEET_POLL_S};
+	struct options o = {.give_up_s = MD_FLEET_GIVE_UP_S};
 	struct md_build build = {.say = say};
 	int r;
 

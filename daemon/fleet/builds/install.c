@@ -357,7 +357,7 @@ int md_install_do(struct md_install *install_, const struct md_program *program,
 	*result = (struct md_install_result){.state = "failed"};
 	if (!mp_id_equal(&program->id, &wanted->id))
 		return end(&w, "failed", "the file is another one now");
-	w.to_worker = !install_->at_once && !install_->output &&
+	w.to_worker = !install_->output &&
 		      has_audit(md_policy_rule(install_->policy, program->path));
 	w.from_fleet = is_from_fleet(&w);
 	snprintf(w.what, sizeof(w.what), "the fleet's build%s%.400s of Morph %.100s, release %d",

@@ -22,7 +22,6 @@ struct md_install {
 	const struct md_policy *policy;
 	const char *output; /* write the proved output here, and change nothing else; NULL: no */
 	bool dry_run;	    /* prove it, and change nothing */
-	bool at_once;	    /* do not wait for an audit that the policy asks for */
 	bool named;	    /* somebody named the file: a version of this host's own gives way */
 };
 

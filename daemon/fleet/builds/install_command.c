@@ -24,7 +24,7 @@
 struct options {
 	struct md_fleet_access access;
 	const char *db, *policy_dir, *backup_dir, *state_dir, *output;
-	bool all, dry_run, at_once, json;
+	bool all, dry_run, json;
 };
 
 static const struct mp_option option_table[] = {
@@ -32,7 +32,6 @@ static const struct mp_option option_table[] = {
 	MP_FLAG("dry-run", dry_run, "Fetch and prove the builds, but change nothing"),
 	MP_VALUE(TEXT, "output", 'o', output, "FILE",
 		 "Write the proved build to FILE, and change nothing else"),
-	MP_FLAG("at-once", at_once, "Do not wait for an audit that the policy asks for"),
 	MP_VALUE(TEXT, "db", 0, db, "FILE", "The store (default: see FILES in the man page)"),
 	MP_VALUE(TEXT, "policy", 0, policy_dir, "DIR",
 		 "The policy's directory (default: /etc/morph)"),
@@ -334,7 +333,6 @@ static int start(struct run *run)
 	in->policy = &run->policy;
 	in->output = o->output ? run->output : NULL;
 	in->dry_run = o->dry_run;
-	in->at_once = o->at_once;
 	in->named = !o->all;
 	return 0;
 }

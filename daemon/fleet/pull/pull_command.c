@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "daemon/fleet/pull/pull_names.h"
 #include "daemon/stats/interrupt.h"
 #include "daemon/cli/cli.h"
+#include "libprof/base/defaults.h"
 #include "libprof/base/newfile.h"
 #include "libprof/note/map.h"
 #include "libprof/store/store.h"
@@ -83,8 +85,8 @@ static const struct mp_usage usage = {
 /* An existing database, or a file that appears complete or not at all. */
 struct target {
 	struct mp_store *store;
-	char path[4096];
-	char temporary[4096]; /* ""; or the file that will get @path's name */
+	char path[PATH_MAX];
+	char temporary[PATH_MAX]; /* ""; or the file that will get @path's name */
 };
 
 /* A database with counts of this machine must not be lost to a wrong --output. */
@@ -165,7 +167,7 @@ static int open_target(struct target *target, const char *db, const char *output
 /* Closes it. A new file gets its name if @keep, and is removed otherwise. */
 static int close_target(struct target *target, bool keep, struct mp_err *err)
 {
-	char name[4200];
+	char name[MP_PATH_ROOM];
 	int r = 0;
 
 	mp_store_close(target->store);
@@ -388,7 +390,7 @@ static int find_names(struct pull *p)
 {
 	struct mp_store *local = NULL;
 	struct mp_err err = {""};
-	char path[4096];
+	char path[PATH_MAX];
 	int r;
 
 	if (!p->options->output)

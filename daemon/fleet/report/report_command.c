@@ -3,6 +3,7 @@
  * report_command - the command "report": the fleet as one HTML page, a table for each question. The page needs no network and
  * runs nothing: its own policy forbids both. All texts come from hosts, and are escaped. Without colours it says the same.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -234,7 +235,7 @@ static void put_page(const struct options *o, const struct answers *answers, FIL
 
 static int write_page(const struct options *o, const struct answers *answers)
 {
-	char path[4096];
+	char path[PATH_MAX];
 	const char *output = o->output;
 	struct mp_err err = {""};
 	struct mp_outfile out;

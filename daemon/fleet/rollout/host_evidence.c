@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/policy/policy.h"
 #include "daemon/everyday/probation.h"
 #include "daemon/worker/work_dir.h"
 #include "daemon/worker/worker.h"
@@ -66,19 +65,11 @@ static double since(uint64_t now, uint64_t before)
 static int read_probation(struct mp_store *store, struct mp_job *job, struct md_host_evidence *out,
 			  struct mp_err *err)
 {
-	struct md_policy policy = {0}, unread = {.coredumps = (char *)""};
-	struct md_worker worker = {.policy = &policy, .store = store};
+	struct md_worker worker = {.store = store};
 	struct md_task task = {.worker = &worker, .job = job, .err = err};
 	struct md_work_samples now;
-	struct mp_err unknown;
-	char dir[PATH_MAX];
-	int r;
+	int r = md_task_samples(&task, &now);
 
-	/* A mistake in the policy is the worker's to tell; the collector knows of crashes, too. */
-	if (md_policy_default_dir(dir, sizeof(dir), &unknown) ||
-	    md_policy_read(dir, &policy, &unknown))
-		worker.policy = &unread;
-	r = md_task_samples(&task, &now);
 	if (!r) {
 		set(out->facts, "own_before", (double)job->before_samples);
 		set(out->facts, "elsewhere_before", (double)job->before_all);
@@ -89,7 +80,6 @@ static int read_probation(struct mp_store *store, struct mp_job *job, struct md_
 		set(out->facts, "before_s", MD_PROBATION_BEFORE_S);
 		set(out->facts, "after_s", fmax((double)(time(NULL) - job->adopted_s), 1));
 	}
-	md_policy_fini(&policy);
 	return r;
 }
 

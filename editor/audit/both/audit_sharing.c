@@ -158,7 +158,7 @@ int me_sharing_watch(const struct me_run_spec *spec, char *why, size_t size, str
 {
 	uint64_t deadline_ns = spec->timeout_ns ? mp_now_ns() + spec->timeout_ns : 0;
 	char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int status = 0, ret;
+	int status = 0, rc;
 	pid_t pid;
 
 	if (shared == MAP_FAILED)
@@ -170,12 +170,12 @@ int me_sharing_watch(const struct me_run_spec *spec, char *why, size_t size, str
 		watch(spec, &(struct sharing){.why = shared, .size = size});
 		_exit(0);
 	}
-	ret = pid < 0 ? -errno : me_child_wait(pid, deadline_ns, spec->mask, &status);
-	if (ret && pid > 0) {
+	rc = pid < 0 ? -errno : me_child_wait(pid, deadline_ns, spec->mask, &status);
+	if (rc && pid > 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
-	snprintf(why, size, "%s", ret || status ? "its system calls cannot be watched" : shared);
+	snprintf(why, size, "%s", rc || status ? "its system calls cannot be watched" : shared);
 	munmap(shared, size);
-	return ret == -ECANCELED ? mp_err_set(err, ECANCELED, "interrupted") : 0;
+	return rc == -ECANCELED ? mp_err_set(err, ECANCELED, "interrupted") : 0;
 }

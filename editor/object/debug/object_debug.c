@@ -96,8 +96,8 @@ static int put_rest(struct me_odebug *d)
 	return rc;
 }
 
-/* Lists go to their sections, old or added. */
-static void put_lists(struct me_odebug *d)
+/* Lists go to their sections, old or added. Return: 0. */
+static int put_lists(struct me_odebug *d)
 {
 	for (int k = 0; k < ME_OLISTS_NR; k++) {
 		struct me_olists *lists = &d->lists[k];
@@ -112,31 +112,21 @@ static void put_lists(struct me_odebug *d)
 		*to = (struct me_odebug_section){lists->bytes, lists->relocs, true};
 		lists->bytes = lists->relocs = (struct me_bytes){0};
 	}
+	return 0;
 }
+
+static int (*const steps[])(struct me_odebug *) = {
+	find_sections,	      me_odebug_code,	     me_odebug_lines,	me_odebug_units,
+	me_odebug_find_split, me_odebug_put_abbrevs, me_odebug_entries, put_lists,
+	me_odebug_addrs,      me_odebug_aranges,     put_rest};
 
 static int run(struct me_odebug *d)
 {
-	int rc = find_sections(d);
+	int rc = 0;
 
-	if (!rc)
-		rc = me_odebug_code(d);
-	if (!rc)
-		rc = me_odebug_lines(d);
-	if (!rc)
-		rc = me_odebug_units(d);
-	if (!rc)
-		rc = me_odebug_find_split(d);
-	if (!rc)
-		rc = me_odebug_put_abbrevs(d);
-	if (!rc)
-		rc = me_odebug_entries(d);
-	if (!rc)
-		put_lists(d);
-	if (!rc)
-		rc = me_odebug_addrs(d);
-	if (!rc)
-		rc = me_odebug_aranges(d);
-	return rc ? rc : put_rest(d);
+	for (size_t i = 0; !rc && i < sizeof(steps) / sizeof(steps[0]); i++)
+		rc = steps[i](d);
+	return rc;
 }
 
 static void fini(struct me_odebug *d)

@@ -505,32 +505,24 @@ static int by_to(const void *a, const void *b)
 
 static int init_bits(struct vf *vf)
 {
-	int ret = vf_bits_init(&vf->old.grid, vf->old.text_start, vf->old.text_end);
+	struct vf_bits *const text[] = {&vf->old.grid,
+					&vf->old.target,
+					&vf->old.sure_target,
+					&vf->old.maybe_target,
+					&vf->old.maybe_address,
+					&vf->old.text_ref,
+					&vf->old.cold,
+					&vf->old.summed,
+					&vf->marks->pointer_kept,
+					&vf->marks->pointer_moved},
+			      *const image[] = {&vf->old.data_ref, &vf->old.word_ref,
+						&vf->old.label_word};
+	int ret = 0;
 
-	if (!ret)
-		ret = vf_bits_init(&vf->old.target, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.sure_target, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.maybe_target, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.maybe_address, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.text_ref, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.cold, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.summed, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->marks->pointer_kept, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->marks->pointer_moved, vf->old.text_start, vf->old.text_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.data_ref, vf->old.image_start, vf->old.image_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.word_ref, vf->old.image_start, vf->old.image_end);
-	if (!ret)
-		ret = vf_bits_init(&vf->old.label_word, vf->old.image_start, vf->old.image_end);
+	for (size_t i = 0; !ret && i < sizeof(text) / sizeof(text[0]); i++)
+		ret = vf_bits_init(text[i], vf->old.text_start, vf->old.text_end);
+	for (size_t i = 0; !ret && i < sizeof(image) / sizeof(image[0]); i++)
+		ret = vf_bits_init(image[i], vf->old.image_start, vf->old.image_end);
 	return ret;
 }
 

@@ -198,10 +198,10 @@ int vf_compare_padding(struct vf_unwinding *x, const struct mp_map_piece *p, uin
 {
 	uint64_t old = p->old_vaddr + common, at = p->new_vaddr + p->new_size;
 	uint64_t end = vf_padding_end(x->vf, p);
-	int rc = vf_check_unreached(x, p);
+	int ret = vf_check_unreached(x, p);
 
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	if (old >= x->old->start + x->old->size)
 		old = x->old->start + x->old->size - 1;
 	for (; at < end; at++) {

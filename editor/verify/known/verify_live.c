@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/base/verify_refuse.h"

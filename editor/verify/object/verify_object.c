@@ -274,6 +274,10 @@ static uint64_t code_size(const struct vo_side *side, uint32_t section)
 	return mp_relobj_is_code(s) ? s->header.sh_size : 0;
 }
 
+static int (*const comparisons[])(struct vo *) = {vo_scan,	    add_ends,	  compare_symbols,
+						  compare_sections, vo_unchanged, compare_groups,
+						  vo_walk,	    vo_debug};
+
 static int compare(struct vo *vo)
 {
 	const Elf64_Ehdr *a = &vo->old.obj->header, *b = &vo->new.obj->header;
@@ -299,21 +303,9 @@ static int compare(struct vo *vo)
 		rc = read_groups(vo, &vo->old);
 	if (!rc)
 		rc = read_groups(vo, &vo->new);
-	if (!rc)
-		rc = vo_scan(vo);
-	if (!rc)
-		rc = add_ends(vo);
-	if (!rc)
-		rc = compare_symbols(vo);
-	if (!rc)
-		rc = compare_sections(vo);
-	if (!rc)
-		rc = vo_unchanged(vo);
-	if (!rc)
-		rc = compare_groups(vo);
-	if (!rc)
-		rc = vo_walk(vo);
-	return rc ? rc : vo_debug(vo);
+	for (size_t i = 0; !rc && i < sizeof(comparisons) / sizeof(comparisons[0]); i++)
+		rc = comparisons[i](vo);
+	return rc;
 }
 
 static void side_fini(struct vo_side *side)

@@ -100,23 +100,23 @@ static bool is_zero(const char *p, const char *end)
 static int read_table(struct vf *vf, const struct me_runtime_params *p)
 {
 	struct mp_edge_table *table;
-	int rc;
+	int ret;
 
 	if (vf->stubs.audit_section) {
-		rc = mp_audit_table_read(vf->n, &vf->stubs.audited, vf->err);
-		if (!rc && (p->nr_audited != vf->stubs.audited->nr_funcs ||
-			    p->counters_bytes < p->nr_audited * sizeof(struct me_audit_slot)))
+		ret = mp_audit_table_read(vf->n, &vf->stubs.audited, vf->err);
+		if (!ret && (p->nr_audited != vf->stubs.audited->nr_funcs ||
+			     p->counters_bytes < p->nr_audited * sizeof(struct me_audit_slot)))
 			return vf_refuse(vf, vf->stubs.counters->vaddr,
 					 "there is no room for the slots of all audited functions");
-		return rc;
+		return ret;
 	}
 	if (vf->stubs.call_section)
 		return vf_read_calls(vf);
-	rc = vf->stubs.meter_section ? mp_meter_table_read(vf->n, &table, vf->err)
-				     : mp_edge_table_read(vf->n, &table, vf->err);
-	if (rc == -ENOMEM)
-		return rc;
-	if (rc)
+	ret = vf->stubs.meter_section ? mp_meter_table_read(vf->n, &table, vf->err)
+				      : mp_edge_table_read(vf->n, &table, vf->err);
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret)
 		return vf_refuse(vf, vf->stubs.counters->vaddr,
 				 "the table that says what the counters count is unreadable");
 	vf->stubs.nr_counters = table->nr_counters;

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 
-#include "editor/base/runtime.h"
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"

@@ -144,10 +144,23 @@ static int compare(struct mp_store *store, uint64_t stored, uint64_t said, const
 			  (unsigned long long)stored, what, (unsigned long long)said);
 }
 
+/* Those that add nothing up. */
+static int (*const checks[])(struct mp_store *, struct mp_err *) = {
+	mp_store_check_copied, mp_store_check_fingerprints, mp_store_check_trials,
+	mp_store_check_audits, mp_store_check_jobs,	    mp_fleet_check};
+
 int mp_store_check(struct mp_store *store, struct mp_err *err)
 {
 	uint64_t counted = 0, attributed = 0, ignored = 0, paths = 0, decoded = 0;
 	uint64_t contexts = 0, in_trees = 0, calls = 0, in_call_trees = 0;
+	const struct {
+		const struct mp_series *series;
+		const char *sql;
+		uint64_t *total;
+	} sums[] = {{&mp_series_ip_counts, counts_sql, &counted},
+		    {&mp_series_edges, edges_sql, &ignored},
+		    {&mp_series_copies, copies_sql, &ignored},
+		    {&mp_series_ways, ways_sql, &ignored}};
 	bool began;
 	int r = mp_store_enter(store, &began, err);
 
@@ -156,28 +169,12 @@ int mp_store_check(struct mp_store *store, struct mp_err *err)
 	r = check_file(store, err);
 	if (!r)
 		r = mp_store_check_none(store, strays_sql, "counts without a day", err);
-	if (!r)
-		r = sum_series(store, &mp_series_ip_counts, counts_sql, &counted, err);
-	if (!r)
-		r = sum_series(store, &mp_series_edges, edges_sql, &ignored, err);
-	if (!r)
-		r = sum_series(store, &mp_series_copies, copies_sql, &ignored, err);
-	if (!r)
-		r = mp_store_check_copied(store, err);
-	if (!r)
-		r = sum_series(store, &mp_series_ways, ways_sql, &ignored, err);
+	for (size_t i = 0; !r && i < sizeof(sums) / sizeof(sums[0]); i++)
+		r = sum_series(store, sums[i].series, sums[i].sql, sums[i].total, err);
+	for (size_t i = 0; !r && i < sizeof(checks) / sizeof(checks[0]); i++)
+		r = checks[i](store, err);
 	if (!r)
 		r = mp_store_check_paths(store, &paths, err);
-	if (!r)
-		r = mp_store_check_fingerprints(store, err);
-	if (!r)
-		r = mp_store_check_trials(store, err);
-	if (!r)
-		r = mp_store_check_audits(store, err);
-	if (!r)
-		r = mp_store_check_jobs(store, err);
-	if (!r)
-		r = mp_fleet_check(store, err);
 	if (!r)
 		r = mp_store_check_contexts(store, MP_CONTEXTS, &contexts, err);
 	if (!r)

@@ -235,8 +235,5 @@ kill $hostile
 wait $hostile 2>/dev/null
 
 command_ends 2 "usage" morph-optimize instrument --kind=pep,polls work1 -o x
-command_ends 2 "usage" morphd run --polls=polls --poll-window=0,1 -- true
-command_ends 2 "usage" morphd run --polls=polls --poll-window=64 -- true
-command_ends 2 "usage" morphd run --polls=polls --poll-window=1000,100 -- true
 command_ends 2 "usage" morphd run --polls=polls --poll-rate=0 -- true
 exit $((nr_failed > 0))

@@ -11,7 +11,7 @@ need gcc jq objdump readelf sqlite3 setpriv
 }
 manager_scratch everyday
 everyday_policy() {
-	printf '%s\n' "coredumps = $dir/cores" "mode = adopt" "only = $dir/prog" "share = 50%" "$@" >etc/morph.conf
+	printf '%s\n' "mode = adopt" "only = $dir/prog" "share = 50%" "$@" >etc/morph.conf
 }
 everyday_policy "counting = yes" "cost = 100%"
 want=$(./prog 777)
@@ -167,7 +167,7 @@ find state -name "*.counts*" | grep -q . && fail "counts were left"
 
 # ---- morph on, and morph off while a version is in place: off waits until the worker has ended
 forget
-printf '%s\n' "coredumps = $dir/cores" "min-samples = 1000" "cost = 100%" >etc/morph.conf
+printf '%s\n' "min-samples = 1000" "cost = 100%" >etc/morph.conf
 export STATE_DIRECTORY=$dir/state
 for moment in counting trying; do
 	use
@@ -192,7 +192,7 @@ unset STATE_DIRECTORY
 forget
 everyday_policy "counting = yes" "cost = 100%"
 cat >without-sys <<END
-mount -t tmpfs tmpfs /sys && exec "$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=0.02 --now
+mount -t tmpfs tmpfs /sys && exec "$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=0.02 --now
 END
 command_ends 0 "without /sys" unshare -m sh without-sys
 case "$(db "SELECT reason FROM history WHERE step = 'count'")" in
@@ -259,7 +259,7 @@ gcc -O2 -shared -fPIC -Wl,--emit-relocs,--build-id -o libprog.so prog.c || fail 
 cp libprog.so libprog.was
 samples_as_perf "$dir/libprog.so" 12000 hot >perf.text
 "$BUILD/morph-stats" --db library.db import perf.text >/dev/null || fail "import: a library"
-printf '%s\n' "coredumps = $dir/cores" "mode = adopt" "only = $dir/libprog.so" "share = 50%" "counting = yes" >etc/morph.conf
+printf '%s\n' "mode = adopt" "only = $dir/libprog.so" "share = 50%" "counting = yes" >etc/morph.conf
 command_ends 0 "a library" "$worker" --config=etc --db=library.db --state-dir=library --backup-dir=backup --now
 said=$(sqlite3 library.db "SELECT state, detail, (SELECT count(*) FROM history WHERE step = 'count') FROM job")
 case "$said" in
@@ -272,7 +272,7 @@ forget
 { cat prog.c; echo 'const char mark[] = "the second program";'; } >second.c
 gcc -O2 -Wl,--emit-relocs -o second second.c || fail "second.c"
 profile second 12000
-printf '%s\n' "coredumps = $dir/cores" "mode = adopt" "only = $dir/prog" "only = $dir/second" "share = 10%" "counting = yes" \
+printf '%s\n' "mode = adopt" "only = $dir/prog" "only = $dir/second" "share = 10%" "counting = yes" \
 	"cost = 100%" >etc/morph.conf
 use
 begin_work

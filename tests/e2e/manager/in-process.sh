@@ -127,7 +127,7 @@ cmp prog newer || fail "upgrade: not the new file"
 
 # ---- the policy changes while it times itself: the original is back at the next start
 again
-"$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --now >out.txt 2>err.txt &
+"$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup --now >out.txt 2>err.txt &
 working=$!
 in_place "policy"
 sleep 1
@@ -145,7 +145,7 @@ cmp prog original || fail "policy: not the original"
 # ---- morph undo, while it times itself
 again
 rule "mode = adopt" "instrument = yes" "user = $me" "audit-time = 300"
-"$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --now >out.txt 2>err.txt &
+"$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup --now >out.txt 2>err.txt &
 working=$!
 in_place "undo"
 kill -TERM $working

@@ -26,7 +26,7 @@ stride=${STRIDE:-25}
 scenes=${SCENES:-swap-count swap-try on off-count off-try end}
 export STATE_DIRECTORY=$dir/state
 total=0
-printf '%s\n' "coredumps = $dir/cores" "min-samples = 1000" "cost = 100%" >etc/morph.conf
+printf '%s\n' "min-samples = 1000" "cost = 100%" >etc/morph.conf
 # A program with a place that runs some ten thousand times a second, for the work meter.
 cat >prog.c <<'END'
 #include <stdio.h>
@@ -85,7 +85,7 @@ m() { # STATUS WHAT ARGS
 	command_ends "$1" "$2" "$BUILD/morph" --db=db --backup-dir=backup "${@:3}"
 }
 works_for() { # SECONDS [KILL-AT N]: the worker works for so long at most
-	timeout --signal=KILL "$1" "${@:2}" "$worker" --config=etc --db=db --state-dir=state --backup-dir=backup \
+	timeout --signal=KILL "$1" "${@:2}" "$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup \
 		--lab-pace=$pace --now >out.txt 2>err.txt
 } 2>/dev/null
 
@@ -133,7 +133,7 @@ is_off() { # WHAT
 # goes_on WHAT: the next start comes to the trial, or to the end of the round; then it is killed there
 goes_on() {
 	local pid
-	"$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=$pace --now >out.txt 2>err.txt &
+	"$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=$pace --now >out.txt 2>err.txt &
 	pid=$!
 	# shellcheck disable=SC2016
 	awaits '[[ " trying adopted not-faster undecided undone advised " == *" $(db "SELECT state FROM job") "* ]]' ||
@@ -179,7 +179,7 @@ at_exit "touch '$dir/stop'; wait; rm -rf '$dir'"
 # reach NAME VERSION: the worker is killed while VERSION is in place
 reach() {
 	local tries=0 pid
-	"$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=$pace --now >out.txt 2>err.txt &
+	"$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=$pace --now >out.txt 2>err.txt &
 	pid=$!
 	until [[ "$(named)" =~ ^($2)$ ]]; do
 		[ $((++tries)) -lt 3000 ] || { fail "$1: not reached: $(tail -n 5 err.txt)"; kill $pid; end_use; }

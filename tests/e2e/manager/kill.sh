@@ -68,7 +68,7 @@ one_step_each() { # WHAT
 
 # killed N: kill the worker at the Nth point. Return: whether it was killed.
 killed() {
-	./kill-at "$1" "$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --now >out.txt 2>err.txt
+	./kill-at "$1" "$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup --now >out.txt 2>err.txt
 	[ $? = 137 ]
 }
 

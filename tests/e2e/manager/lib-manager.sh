@@ -27,9 +27,9 @@ profile() {
 	"$BUILD/morph-stats" --db db import perf.text >/dev/null || fail "import: $1"
 }
 
-# policy LINE...: morph.conf; core files come from ./cores
+# policy LINE...: morph.conf
 policy() {
-	printf '%s\n' "coredumps = $dir/cores" "share = 0" "$@" >etc/morph.conf
+	printf '%s\n' "share = 0" "$@" >etc/morph.conf
 }
 
 # rule LINE...: the rule of ./prog
@@ -49,9 +49,9 @@ by_speed() {
 	printf '%s\n' "command = $dir/speed" "audit-time = 60"
 }
 
-# work STATUS WHAT ARGS...: run the worker
+# work STATUS WHAT ARGS...: run the worker; core files come from ./cores
 work() {
-	command_ends "$1" "$2" "$worker" --config=etc --db=db --state-dir=state --backup-dir=backup "${@:3}"
+	command_ends "$1" "$2" "$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup "${@:3}"
 }
 
 # db SQL: ask the database
@@ -87,7 +87,7 @@ forget() {
 worker_pid=
 pace=0.02
 begin_work() {
-	"$worker" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=$pace --now >out.txt 2>err.txt &
+	"$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup --lab-pace=$pace --now >out.txt 2>err.txt &
 	worker_pid=$!
 }
 

@@ -21,7 +21,7 @@ cp original prog.new && mv prog.new prog
 rm -f db db-*
 profile prog 12000 work
 live_policy() {
-	printf '%s\n' "coredumps = $dir/cores" "mode = adopt" "only = $dir/prog" "share = 50%" "counting = yes" "cost = 100%" "$@" \
+	printf '%s\n' "mode = adopt" "only = $dir/prog" "share = 50%" "counting = yes" "cost = 100%" "$@" \
 		>etc/morph.conf
 }
 m() { # STATUS WHAT ARGS

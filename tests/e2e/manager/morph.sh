@@ -250,13 +250,13 @@ w() {
 }
 w 0 "watch list, empty" list
 says out.txt 'No program is watched' "watch list, empty"
-w 0 "watch add" --adopt add ./prog -- "$dir/prog" 1000 'two words' "it's"
+w 0 "watch add" --mode=adopt add ./prog -- "$dir/prog" 1000 'two words' "it's"
 says etc/watch.d/prog.conf "^program = $dir/prog$" "watch add"
 says etc/watch.d/prog.conf '^mode = adopt$' "watch add"
 "$BUILD/morph-worker" --check --config=etc >/dev/null || fail "morph-worker refuses the rule"
 w 0 "watch list" --json list
 json "watch list" ".rules[0] | .name == \"prog\" and .mode == \"adopt\" and .audit == \"command\" and .programs == [\"$dir/prog\"]"
-w 2 "watch: nothing to find out with" --adopt --name=other add ./prog
+w 2 "watch: nothing to find out with" --mode=adopt --name=other add ./prog
 says err.txt 'a COMMAND that uses the program is needed' "watch: nothing to find out with"
 w 2 "watch: no such user" --user=no-such-user --name=other add ./prog -- "$dir/prog"
 [ ! -e etc/watch.d/other.conf ] || fail "watch: a wrong rule was written: $(cat etc/watch.d/other.conf)"

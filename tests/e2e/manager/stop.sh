@@ -31,7 +31,7 @@ kept() { # rows of the kept pairs
 start() {
 	echo "$1" >phase
 	echo "$2" >most
-	"$worker" --config=etc --db=db --state-dir=state --backup-dir=backup "${@:3}" >out.txt 2>err.txt &
+	"$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=state --backup-dir=backup "${@:3}" >out.txt 2>err.txt &
 	running=$!
 }
 # waits: the audit has come to where it waits

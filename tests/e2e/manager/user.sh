@@ -35,7 +35,7 @@ user_rule() { # PROGRAM
 		"audit-time = 60" >home/.config/morph/watch.d/prog.conf
 }
 user_rule "$dir/home/bin/prog"
-printf 'coredumps = %s\nshare = 0\n' "$dir/cores" >home/.config/morph/morph.conf
+echo 'share = 0' >home/.config/morph/morph.conf
 chown -R nobody:nogroup home
 store=$(as_user "$BUILD/morph-stats" status 2>&1 | grep -o '/[^ :]*\.db' | head -n 1)
 case $store in "$dir/home/"*) ;; *) fail "the user's store is $store" ;; esac

@@ -153,12 +153,12 @@ chmod +x vary.sh
 command_ends 1 "output that varies" "$BUILD/morph-optimize" refine --min-samples=100 -o faster ./work -- ./vary.sh
 says err.txt '^morph-optimize: the audit failed: .*work: its runs give different results (stdout: .*--filter can remove'
 [ "$(wc -l <err.txt)" = 1 ] || fail "output that varies: more than one message: $(cat err.txt)"
-"$BUILD/morph-optimize" train --no-refine -o t ./work -- ./vary.sh >out.txt 2>err.txt
+"$BUILD/morph-optimize" train --budget=0 -o t ./work -- ./vary.sh >out.txt 2>err.txt
 [ $? = 1 ] || fail "train: output that varies: another status"
 says err.txt '^morph-audit: .*work: its runs give different results (stdout: .*--filter can remove'
 says err.txt '^morph-optimize: the audit failed: morph-audit'
 [ ! -e t ] && [ ! -e faster ] || fail "output that varies: an output"
-for command in "refine --min-samples=100 --budget=1" "train --no-refine"; do
+for command in "refine --min-samples=100 --budget=1" "train --budget=0"; do
 	# shellcheck disable=SC2086
 	"$BUILD/morph-optimize" $command --filter='sed -n 1p' --audit-pairs=2:2 -o t ./work -- ./vary.sh >out.txt 2>err.txt
 	case $? in
@@ -174,13 +174,13 @@ command_ends 2 "a filter without audits" "$BUILD/morph-optimize" train --filter=
 command_ends 2 "no command" "$BUILD/morph-optimize" refine ./work
 command_ends 2 "no file" "$BUILD/morph-optimize" refine -- ./work
 command_ends 2 "no profile wanted" "$BUILD/morph-optimize" refine --all ./work -- ./work
-command_ends 2 "a budget without refining" "$BUILD/morph-optimize" train --budget=5 --no-refine -o t -- ./work
+command_ends 2 "a budget without audits" "$BUILD/morph-optimize" train --budget=5 --no-audit -o t -- ./work
 command_ends 3 "no profile" "$BUILD/morph-optimize" refine --db=none.db -o faster ./work -- ./work
 printf '#!/bin/sh\nkill -SEGV $$\n' >crash.sh
 chmod +x crash.sh
 command_ends 1 "a command that crashes" "$BUILD/morph-optimize" refine --min-samples=100 -o faster ./work -- ./crash.sh
 "$BUILD/morph-optimize" train --audit-pairs=2:2 --budget=1 -o t -- ./work >out.txt 2>err.txt
 says out.txt '^  refined    in'
-"$BUILD/morph-optimize" train --audit-pairs=2:2 --no-refine -o t -- ./work >out.txt 2>err.txt
-grep -q '^  refined' out.txt && fail "--no-refine: refined"
+"$BUILD/morph-optimize" train --audit-pairs=2:2 --budget=0 -o t -- ./work >out.txt 2>err.txt
+grep -q '^  refined' out.txt && fail "--budget=0: refined"
 [ "$nr_failed" = 0 ] || exit 1

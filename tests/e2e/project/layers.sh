@@ -93,4 +93,22 @@ sees "a README that lacks a folder" 'libprof/cfg/README.md: must be: Includes: e
 tree
 sed -i '/`elf/d' Documentation/architecture.md
 sees "a folder that the page does not name" 'does not name elf/'
+
+tree
+for i in {1..50}; do : >"libprof/elf/many$i.c"; done
+echo '`many*`' >>libprof/elf/README.md
+sees "a folder of many files" 'libprof/elf: 51 files'
+tree
+{ printf 'void mp_elf(void)\n{\n'; seq -f '\t%g;' 90; echo '}'; } >libprof/elf/file_elf.c
+sees "a long function" 'file_elf.c:2: a function of 92 lines'
+tree
+seq -f '// %g' 900 >>libprof/elf/file_elf.c
+sees "a long file" 'file_elf.c: 903 lines'
+tree
+seq 20 >>libprof/elf/README.md
+sees "a long README" 'libprof/elf/README.md: 22 lines'
+tree
+mkdir -p tests/unit/libprof/gone
+: >tests/unit/libprof/gone/test_gone.c
+sees "a test of no folder" 'there is no folder libprof/gone'
 finish

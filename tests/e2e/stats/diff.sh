@@ -71,7 +71,7 @@ ends 2 "a bad period" diff --before=yesterday old.db
 ends 2 "an empty period" diff --before=today..yesterday old.db
 ends 2 "a bad key" diff old.db more.db --sort=weight
 ends 2 "a function of modules" diff old.db more.db --by=module -f loud
-ends 2 "a bad share" diff old.db more.db --min-share=101
+ends 2 "a bad share" diff old.db more.db --percent-limit=101
 ends 2 "two databases and --db" --db x.db diff old.db more.db
 ends 0 "help" diff --help
 ends 3 "no database" diff old.db none.db
@@ -125,7 +125,7 @@ ends 0 "one function" diff old.db more.db -f loud --json
 json "one function" '.rows | length == 1'
 ends 0 "a limit" diff old.db more.db -n 2 --sort=new --json
 json "a limit" '(.rows | length == 2) and .rows[0].new_percent >= .rows[1].new_percent'
-ends 0 "a share" diff old.db more.db --min-share=5 --json
+ends 0 "a share" diff old.db more.db --percent-limit=5 --json
 json "a share" 'all(.rows[]; .old_percent >= 5 or .new_percent >= 5)'
 ends 0 "significant" diff old.db more.db --significant --json
 json "significant" '(.rows | length >= 1) and all(.rows[]; .change == "significant")'

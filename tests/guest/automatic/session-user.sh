@@ -37,7 +37,7 @@ busy = 100%
 audit-time = 3m
 probation = 1m
 CONF
-check "the user names a program" as alice morph watch --adopt add /home/alice/bin/spread -- /home/alice/bin/spread 300000
+check "the user names a program" as alice morph watch --mode=adopt add /home/alice/bin/spread -- /home/alice/bin/spread 300000
 check "the user enables the timer" as alice systemctl --user -q enable --now morph-optimize.timer
 listed_of() { as "$1" morph list --all --json 2>/dev/null | jq -r --arg p "$2" ".programs[] | select(.path == \$p).state"; }
 state_of_alice() { [[ " $1 " == *" $(listed_of alice /home/alice/bin/spread) "* ]]; }
@@ -76,7 +76,7 @@ check "nor by the name of the machine's" fails as bob morph --db=$db list --all
 
 # ---- files of root's stay
 cp /usr/bin/spread /root/spread.was
-as alice morph watch --adopt --name=root add /usr/bin/spread -- /usr/bin/spread 300000 >/dev/null
+as alice morph watch --mode=adopt --name=root add /usr/bin/spread -- /usr/bin/spread 300000 >/dev/null
 tried() { [[ " refused failed advised undecided not-faster " == *" $(listed_of alice /usr/bin/spread) "* ]]; }
 check "a rule for root's program ends without a change" within 900 tried
 check "root's program is as it was" cmp /usr/bin/spread /root/spread.was

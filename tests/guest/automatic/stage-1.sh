@@ -29,7 +29,7 @@ busy = 100%
 audit-time = 3m
 probation = 1m
 CONF
-watch() { morph watch add --adopt "$@" | tee -a /root/watched; return "${PIPESTATUS[0]}"; }
+watch() { morph watch add --mode=adopt "$@" | tee -a /root/watched; return "${PIPESTATUS[0]}"; }
 check "watch spread" watch /usr/bin/spread -- /usr/bin/spread 300000
 check "which enables the worker, and says so" grep morph-optimize.timer /root/watched
 check "watch plain" watch /usr/bin/plain -- /usr/bin/plain 2000000

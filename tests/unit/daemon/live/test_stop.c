@@ -53,10 +53,15 @@ static void setup(void)
 			usleep(1000);
 }
 
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 static void teardown(void)
 {
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
+	end(child);
 	munmap(rounds, 4096);
 }
 
@@ -83,9 +88,29 @@ static void goes_on(void)
 	}
 }
 
+/* What a test looks into. */
+static struct md_process p;
+static struct md_gadgets gadgets;
+static struct md_stop stop;
+static int mem;
+
+static void look_into(pid_t pid)
+{
+	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
+	mem = md_live_open_mem(pid, &err);
+	ck_assert_msg(mem >= 0, "%s", err.msg);
+	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
+}
+
+static void look_away(void)
+{
+	free(gadgets.sigreturns);
+	close(mem);
+	md_process_close(&p);
+}
+
 TEST(all_threads_stand_still_and_go_on)
 {
-	struct md_stop stop;
 	uint64_t before;
 
 	for (int i = 0; i < 20; i++) {
@@ -101,8 +126,6 @@ TEST(all_threads_stand_still_and_go_on)
 
 TEST(no_process_is_an_error)
 {
-	struct md_stop stop;
-
 	ck_assert_int_eq(md_stop_all(INT32_MAX, &stop, &err), -ESRCH);
 }
 
@@ -114,23 +137,18 @@ static bool is_address(void *arg, uint64_t address)
 TEST(a_file_is_shared_with_the_process)
 {
 	char path[] = "/tmp/test_stop.XXXXXX";
-	struct md_process p;
-	struct md_gadgets gadgets;
-	struct md_stop stop;
 	struct stat st;
 	struct md_injection what = {
 		.kind = MD_INJECT_SHARE, .path = path, .size = 4096, .off = 4096};
 	const struct md_mapping *m;
-	int mem, fd = mkstemp(path);
+	int fd = mkstemp(path);
 	char byte = 'x';
 
 	ck_assert_int_eq(ftruncate(fd, 8192), 0);
 	ck_assert_int_eq(fstat(fd, &st), 0);
 	what.dev = st.st_dev;
 	what.ino = st.st_ino + 1;
-	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_open_mem(child, &err);
-	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
+	look_into(child);
 	what.address = md_process_mapping(&p, (uint64_t)setup)->start - (64 << 20);
 	ck_assert_msg(!md_stop_all(child, &stop, &err), "%s", err.msg);
 	/* Another file than the one that was meant is not mapped. */
@@ -146,26 +164,17 @@ TEST(a_file_is_shared_with_the_process)
 	ck_assert_int_eq(pread(fd, &byte, 1, 4096), 1);
 	ck_assert_int_eq(byte, 'x');
 	goes_on();
-	free(gadgets.sigreturns);
 	unlink(path);
 	close(fd);
-	close(mem);
-	md_process_close(&p);
+	look_away();
 }
 
 TEST(a_page_is_mapped_and_unmapped_in_the_process)
 {
-	struct md_process p;
-	struct md_gadgets gadgets;
-	struct md_stop stop;
 	struct md_injection what = {.kind = MD_INJECT_PAGE, .size = 4096};
 	const struct md_mapping *m;
-	int mem;
 
-	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_open_mem(child, &err);
-	ck_assert_int_ge(mem, 0);
-	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
+	look_into(child);
 	/* Not in the program, whose code may change meanwhile. */
 	ck_assert(md_mapping_is_libc(md_process_mapping(&p, gadgets.syscall)));
 	ck_assert(md_mapping_is_libc(md_process_mapping(&p, gadgets.sigreturn)));
@@ -189,24 +198,16 @@ TEST(a_page_is_mapped_and_unmapped_in_the_process)
 		ck_assert_ptr_null(md_process_mapping(&p, what.address));
 		goes_on();
 	}
-	free(gadgets.sigreturns);
-	close(mem);
-	md_process_close(&p);
+	look_away();
 }
 
 TEST(an_address_on_a_stack_is_found)
 {
-	struct md_process p;
-	struct md_gadgets gadgets;
-	struct md_stop stop;
 	uint64_t wanted = 0, found = 0;
 	const struct md_stack_query query = {is_address, &wanted, 0};
-	int mem;
 	pid_t tid;
 
-	ck_assert_int_eq(md_process_open(child, &p, &err), 0);
-	mem = md_live_open_mem(child, &err);
-	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
+	look_into(child);
 	ck_assert_int_eq(md_stop_all(child, &stop, &err), 0);
 	wanted = 0x123456789abcdef1;
 	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 0);
@@ -220,9 +221,7 @@ TEST(an_address_on_a_stack_is_found)
 	ck_assert_int_eq(md_memory_search(&stop, &p, UINT64_MAX, &query, &found, &err), 1);
 	md_stop_end(&stop);
 	goes_on();
-	free(gadgets.sigreturns);
-	close(mem);
-	md_process_close(&p);
+	look_away();
 }
 
 static void *brief(void *arg)
@@ -278,7 +277,6 @@ TEST(threads_that_come_and_go_are_all_stopped)
 
 	pid = start(run_churn);
 	for (int i = 0; i < 500 && nr < 20; i++) {
-		struct md_stop stop;
 		uint64_t before;
 		int r = md_stop_all(pid, &stop, &err);
 
@@ -292,8 +290,7 @@ TEST(threads_that_come_and_go_are_all_stopped)
 		md_stop_end(&stop);
 	}
 	ck_assert_int_eq(nr, 20);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	end(pid);
 }
 
 /* Returns from signals by other instructions than the C library's. */
@@ -327,25 +324,16 @@ static void run_handler(void)
 
 TEST(a_stack_that_a_signal_interrupted_is_searched_whatever_its_handler_returns_by)
 {
-	struct md_process p;
-	struct md_gadgets gadgets;
-	struct md_stop stop;
 	uint64_t wanted = ON_THE_STACK, found = 0;
 	const struct md_stack_query query = {.wanted = is_address, .arg = &wanted};
 	pid_t pid = start(run_handler), tid;
-	int mem;
 
-	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_open_mem(pid, &err);
-	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
+	look_into(pid);
 	ck_assert_int_eq(md_stop_all(pid, &stop, &err), 0);
 	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
 	md_stop_end(&stop);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	free(gadgets.sigreturns);
-	close(mem);
-	md_process_close(&p);
+	end(pid);
+	look_away();
 }
 
 static void *filter_itself(void *arg)
@@ -377,23 +365,14 @@ TEST(a_thread_with_a_filter_makes_no_system_call)
 {
 	const struct md_injection what = {
 		.kind = MD_INJECT_PAGE, .size = 4096, .address = 0x10000000};
-	struct md_process p;
-	struct md_gadgets gadgets;
-	struct md_stop stop;
 	pid_t pid = start(run_filter);
-	int mem;
 
-	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_open_mem(pid, &err);
-	ck_assert_int_eq(md_gadgets_find(&p, &gadgets, &err), 0);
+	look_into(pid);
 	ck_assert_int_eq(md_stop_thread(pid, (pid_t)rounds[1], &stop, &err), 0);
 	ck_assert_int_eq(md_inject(&stop, &p, mem, &gadgets, &what, &err), -EAGAIN);
 	md_stop_end(&stop);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	free(gadgets.sigreturns);
-	close(mem);
-	md_process_close(&p);
+	end(pid);
+	look_away();
 }
 
 /* Waits in the kernel, in a way that no signal ends, until its child does. */
@@ -481,18 +460,12 @@ TEST(a_process_that_becomes_another_program_keeps_its_registers)
 {
 	const struct md_injection what = {
 		.kind = MD_INJECT_PAGE, .size = 4096, .address = 0x10000000};
-	struct md_process p;
-	struct md_gadgets gadgets;
-	struct md_stop stop;
 	char name[64], comm[16] = "";
 	pid_t pid;
-	int mem, file;
+	int file;
 
 	pid = start(run_other_program);
-	ck_assert_int_eq(md_process_open(pid, &p, &err), 0);
-	mem = md_live_open_mem(pid, &err);
-	ck_assert_int_ge(mem, 0);
-	ck_assert_msg(!md_gadgets_find(&p, &gadgets, &err), "%s", err.msg);
+	look_into(pid);
 	__atomic_store_n(&rounds[1], 1, __ATOMIC_RELAXED);
 	snprintf(name, sizeof(name), "/proc/%d/comm", (int)pid);
 	while (strcmp(comm, "sleep\n") != 0) {
@@ -508,11 +481,8 @@ TEST(a_process_that_becomes_another_program_keeps_its_registers)
 	md_stop_end(&stop);
 	usleep(100000);
 	ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	free(gadgets.sigreturns);
-	close(mem);
-	md_process_close(&p);
+	end(pid);
+	look_away();
 }
 
 /* Each that is waited for by itself takes a second: then this takes minutes, with thousands hours. */
@@ -521,7 +491,6 @@ TIMEOUT(150);
 TEST(threads_that_do_not_stop_are_given_up_together)
 {
 	pid_t pid = start(run_waiters), stopper;
-	struct md_stop stop;
 	int status;
 
 	/* In a process of its own: whoever traces threads must wait for each of them. */
@@ -530,6 +499,5 @@ TEST(threads_that_do_not_stop_are_given_up_together)
 		_exit(md_stop_all(pid, &stop, &err) == -ETIMEDOUT ? 0 : 1);
 	ck_assert_int_eq(waitpid(stopper, &status, 0), stopper);
 	ck_assert_int_eq(status, 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	end(pid);
 }

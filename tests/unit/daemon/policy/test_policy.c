@@ -146,11 +146,11 @@ TEST(policy_reads_every_key)
 		 "exclude = /b\nonly = /c/*\ncounting = yes\nlive = yes\ncost = 2.5%\n"
 		 "min-samples = 500\ndisk = 512M\naudit-time = 5m\nload = 0.75\n"
 		 "battery = yes\nbusy = 50\nprobation = 2d\nretry = 90s\n"
-		 "retention = 60d\nworse = 5%\nageing = 50%\ncoredumps = /tmp\n");
+		 "retention = 60d\nworse = 5%\nageing = 50%\n");
 	put_text("watch.d/db.conf",
 		 "program = /usr/lib/postgresql/*/bin/postgres\nprogram = /opt/pg\n"
 		 "package = nginx  libc++1\nmode = advise\ntrain = /bin/x 'a b' \"c d\" e\\ f\n"
-		 "command = /bin/server -D data\nuser = root\ndirectory = /tmp\n"
+		 "command = /bin/server -D data\nuser = root\n"
 		 "unit = nginx@a.service\naudit-time = 10\n");
 	policy = read_policy();
 	ck_assert_int_eq(policy.mode, MD_POLICY_ADOPT);
@@ -174,7 +174,6 @@ TEST(policy_reads_every_key)
 	ck_assert_double_eq(policy.retention_s, 60 * 86400);
 	ck_assert_double_eq(policy.worse_by, 0.05);
 	ck_assert_double_eq(policy.age_by, 0.5);
-	ck_assert_str_eq(policy.coredumps, "/tmp");
 	ck_assert_uint_eq(policy.nr_rules, 1);
 	rule = &policy.rules[0];
 	ck_assert_str_eq(rule->name, "db");
@@ -187,7 +186,6 @@ TEST(policy_reads_every_key)
 	ck_assert_ptr_null(rule->train[4]);
 	ck_assert_int_eq(rule->audit, MD_AUDIT_COMMAND);
 	ck_assert_str_eq(rule->command[2], "data");
-	ck_assert_str_eq(rule->directory, "/tmp");
 	ck_assert_str_eq(rule->unit, "nginx@a.service");
 	ck_assert_double_eq(rule->audit_s, 10);
 	ck_assert_ptr_eq(md_policy_rule(&policy, "/usr/lib/postgresql/15/bin/postgres"), rule);
@@ -271,7 +269,8 @@ static const struct {
 	{"morph.conf", "cpu-time = 1h\n",
 	 "morph.conf:1: cpu-time: no such key; the keys are mode, share, only, exclude, counting, live, cost, "
 	 "min-samples, disk, audit-time, load, battery, busy, probation, retry, retention, "
-	 "ageing, worse, coredumps; cost limits what all work takes, and morph-audit measures"},
+	 "ageing, worse; cost limits what all work takes, morph-audit measures what a rule cannot describe, "
+	 "and /usr/bin/env --chdir=DIR runs a command in a directory"},
 	{"on.conf", "mode = no\n", "on.conf:1: mode = no: neither advise nor adopt"},
 	{"on.conf", "only = perl\n", "on.conf:1: only = perl: a pattern of paths must"},
 	{"morph.conf", "cost = 101\n", "morph.conf:1: cost = 101: not a number from 0 to 100"},
@@ -287,7 +286,8 @@ static const struct {
 	{"morph.conf", "disk = -1\n", "morph.conf:1: disk = -1: not a number"},
 	{"morph.conf", "retry = 1w\n", "morph.conf:1: retry = 1w: not a number"},
 	{"morph.conf", "exclude = usr\n", "morph.conf:1: exclude = usr: a pattern of paths must"},
-	{"morph.conf", "coredumps = tmp\n", "morph.conf:1: coredumps = tmp: the path must begin"},
+	{"morph.conf", "coredumps = /cores\n",
+	 "morph.conf:1: coredumps: no such key; the keys are"},
 	{"morph.conf", "battery = 1\n", "morph.conf:1: battery = 1: neither yes nor no"},
 	{"watch.d/a.conf", "", "watch.d/a.conf:1: neither program nor package"},
 	{"watch.d/a.conf", "mode = adopt\n", "watch.d/a.conf:1: neither program nor package"},
