@@ -338,7 +338,8 @@ static int unmap(struct adopt *a, struct mp_err *err)
 					     .size = v->changes.segment_size}};
 	int r = md_version_counters_mapping(v, &a->process) ? inject(a, &what[0], err) : 0;
 
-	return r == -EAGAIN ? r : inject(a, &what[1], err);
+	/* A version is found by its copies: they go last. */
+	return r ? r : inject(a, &what[1], err);
 }
 
 /* The page that tells unwinders of the copies; nothing jumps there yet. */
@@ -375,7 +376,6 @@ static int repeat(struct adopt *a, int (*step)(struct adopt *a, struct mp_err *e
 /* Makes the unwinders' page as it must be once the copies are in use. */
 static int prepare_lookup(struct adopt *a, struct mp_err *err)
 {
-	uint8_t now[MD_LOOKUP_PAGE];
 	int r = 0;
 
 	if (!a->place.page)
@@ -385,13 +385,14 @@ static int prepare_lookup(struct adopt *a, struct mp_err *err)
 					 &a->lookup, err);
 	if (r)
 		return r;
-	a->lookup_changes = pread(a->mem, now, sizeof(now), (off_t)a->place.page) != sizeof(now) ||
-			    memcmp(now, a->lookup.page, sizeof(now)) != 0;
-	if (!a->place.jumps &&
-	    pwrite(a->mem, a->lookup.page, MD_LOOKUP_PAGE, (off_t)a->place.page) != MD_LOOKUP_PAGE)
-		r = mp_err_set(err, EIO, "process %d: its memory cannot be written",
-			       (int)a->process.pid);
-	return r;
+	a->lookup_changes = memcmp(a->place.page_now, a->lookup.page, MD_LOOKUP_PAGE) != 0;
+	if (a->place.jumps)
+		return 0;
+	if (pwrite(a->mem, a->lookup.page, MD_LOOKUP_PAGE, (off_t)a->place.page) != MD_LOOKUP_PAGE)
+		return mp_err_set(err, EIO, "process %d: its memory cannot be written",
+				  (int)a->process.pid);
+	memcpy(a->place.page_now, a->lookup.page, MD_LOOKUP_PAGE);
+	return 0;
 }
 
 /* The copies go of versions that are not in use, if nothing leads there: as many stay as are switched between. */
@@ -410,19 +411,18 @@ static int remove_unused(struct adopt *a, struct mp_err *err)
 			return r;
 		if (r || md_version_pages(rival, &a->mapped, NULL) || rival->pages.nr[MD_PAGE_NEW])
 			continue;
-		/* They may be gone also after an error. */
+		/* They may be gone also after an error; so may the page, which goes with the last of them. */
 		md_live_undo(a->request, rival, &a->mapped, &a->process, &result, &quiet);
-		if (result.state != MD_LIVE_NONE)
-			continue;
-		md_versions_take(&a->mapped, rival, &gone);
-		md_version_close(&gone);
-		i--;
-		/* The page has gone with the last of them. */
 		r = md_process_read_maps(&a->process, err);
 		if (!r)
 			r = md_lookup_place_find(&a->process, a->mem, &a->place, err);
 		if (r)
 			return r;
+		if (result.state != MD_LIVE_NONE)
+			continue;
+		md_versions_take(&a->mapped, rival, &gone);
+		md_version_close(&gone);
+		i--;
 	}
 	return 0;
 }

@@ -288,6 +288,16 @@ static struct md_thread *choose_thread(const struct md_stop *stop, const struct 
 	return second;
 }
 
+/*
+ * Writes back what was there before the scratch: below a signal handler's stack that is a part of the main stack, or below a
+ * coroutine's, lies more than unused memory. The thread must have its own registers.
+ */
+static void remove_scratch(const struct injector *in)
+{
+	if (pwrite(in->mem, &in->before, sizeof(in->before), (off_t)in->at) < 0)
+		return; /* the process has ended */
+}
+
 static int write_scratch(struct injector *in, const char *path)
 {
 	struct user_regs_struct own = own_regs(in->thread), close_regs;
@@ -303,7 +313,10 @@ static int write_scratch(struct injector *in, const char *path)
 	snprintf(s->path, sizeof(s->path), "%s", path);
 	if (pread(in->mem, &in->before, sizeof(in->before), (off_t)in->at) != sizeof(in->before))
 		return -EIO;
-	return pwrite(in->mem, s, sizeof(*s), (off_t)in->at) == sizeof(*s) ? 0 : -EIO;
+	if (pwrite(in->mem, s, sizeof(*s), (off_t)in->at) == sizeof(*s))
+		return 0;
+	remove_scratch(in);
+	return -EIO;
 }
 
 /*
@@ -516,16 +529,6 @@ static int give_back(struct injector *in)
 		return r;
 	ptrace(PTRACE_SETSIGMASK, tid, sizeof(in->mask), &in->mask);
 	return ptrace(PTRACE_SETREGS, tid, 0, &in->thread->regs) ? -ESRCH : 0;
-}
-
-/*
- * Writes back what was there before the scratch: below a signal handler's stack that is a part of the main stack, or below a
- * coroutine's, lies more than unused memory. The thread must have its own registers.
- */
-static void remove_scratch(const struct injector *in)
-{
-	if (pwrite(in->mem, &in->before, sizeof(in->before), (off_t)in->at) < 0)
-		return; /* the process has ended */
 }
 
 /* From here on the thread finds back by itself. Its signals wait. Return: as md_inject(). */

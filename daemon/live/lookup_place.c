@@ -136,15 +136,23 @@ int md_lookup_place_find(const struct md_process *p, int mem, struct md_lookup_p
 	r = read_library(p, library, out, err);
 	if (r == -ENOENT)
 		return refuse(p, "its glibc is older than 2.35", err);
-	return r ? r : look_at_function(p, mem, out, err);
+	if (!r)
+		r = look_at_function(p, mem, out, err);
+	if (!r && out->page &&
+	    pread(mem, out->page_now, MD_LOOKUP_PAGE, (off_t)out->page) != MD_LOOKUP_PAGE)
+		r = mp_err_set(err, EIO, "process %d: its memory cannot be read", (int)p->pid);
+	return r;
 }
 
 bool md_lookup_place_holds(const struct md_lookup_place *place, int mem)
 {
-	uint8_t now[MD_LOOKUP_READ];
+	uint8_t now[MD_LOOKUP_READ], page[MD_LOOKUP_PAGE];
 
 	return pread(mem, now, sizeof(now), (off_t)place->ip) == sizeof(now) &&
-	       !memcmp(now, place->now, sizeof(now)) && is_page(place, mem, place->page);
+	       !memcmp(now, place->now, sizeof(now)) &&
+	       (!place->page ||
+		(pread(mem, page, sizeof(page), (off_t)place->page) == sizeof(page) &&
+		 !memcmp(page, place->page_now, sizeof(page))));
 }
 
 uint64_t md_lookup_place_choose(const struct md_process *p, const struct md_lookup_place *place)

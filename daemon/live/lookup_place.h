@@ -18,6 +18,7 @@ struct md_lookup_place {
 	uint8_t function[MD_LOOKUP_READ]; /* its first bytes in the library's file */
 	uint8_t now[MD_LOOKUP_READ];	  /* and in the process */
 	uint64_t page;			  /* 0: there is none */
+	uint8_t page_now[MD_LOOKUP_PAGE]; /* its bytes in the process */
 	bool jumps;			  /* the function jumps to it */
 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -78,6 +79,15 @@ static void relax(const struct md_stop *s)
 
 /* ---- going on ----------------------------------------------------------------------------------- */
 
+/* A call of another file than a socket may have done something, such as a driver's. */
+static bool is_socket(pid_t tid, uint64_t fd)
+{
+	char name[64], to[8];
+
+	snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)tid, (int)fd);
+	return readlink(name, to, sizeof(to)) == sizeof(to) && !memcmp(to, "socket:[", sizeof(to));
+}
+
 /*
  * Some system calls end with EINTR when a thread is stopped, as if a signal had come, although none has. Where the
  * thread has no signal to take, the call is made again instead: it has not done anything, or it would say how much.
@@ -90,16 +100,15 @@ static bool ends_early(const struct md_thread *t)
 	switch ((long)t->regs.orig_rax) {
 	case SYS_read:
 	case SYS_readv:
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendfile: return is_socket(t->tid, t->regs.rdi);
 	case SYS_recvfrom:
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
-	case SYS_write:
-	case SYS_writev:
 	case SYS_sendto:
 	case SYS_sendmsg:
 	case SYS_sendmmsg:
-	case SYS_sendfile:
-	case SYS_splice:
 	case SYS_accept:
 	case SYS_accept4:
 	case SYS_connect:

@@ -55,13 +55,18 @@ static int unmap_range(struct undo *u, struct md_stop *stop, uint64_t address, u
 	return md_inject(stop, u->process, u->mem, &u->gadgets, &what, err);
 }
 
-/* Is no other code mapped that the loader has not mapped? Unwinders need the page no more then. */
+/*
+ * Is no other code mapped that the loader has not mapped? Unwinders need the page no more then. What the loader maps
+ * begins with the file's first page.
+ */
 static bool is_last(const struct undo *u)
 {
 	for (size_t i = 0; i < u->process->nr_maps; i++) {
 		const struct md_mapping *m = &u->process->maps[i];
+		bool goes_on = i && m[-1].end == m->start && m[-1].ino == m->ino &&
+			       m[-1].dev_major == m->dev_major && m[-1].dev_minor == m->dev_minor;
 
-		if (m->exec && !m->begun && m->path[0] == '/' &&
+		if (m->exec && m->path[0] == '/' && m->off && !goes_on &&
 		    m->start != md_version_segment(u->version))
 			return false;
 	}
@@ -89,8 +94,13 @@ static int take_lookup_back(struct undo *u, struct md_stop *stop, struct mp_err 
 static int unmap(struct undo *u, struct md_stop *stop, struct mp_err *err)
 {
 	const struct md_version *v = u->version;
-	int r = u->place.page ? take_lookup_back(u, stop, err) : 0;
+	int r;
 
+	if (!md_lookup_place_holds(&u->place, u->mem))
+		return mp_err_set(err, EPERM,
+				  "process %d: another command has changed its C library",
+				  (int)stop->pid);
+	r = u->place.page ? take_lookup_back(u, stop, err) : 0;
 	if (!r && md_version_counters_mapping(v, u->process))
 		r = unmap_range(u, stop, md_version_counters(v), v->counters_size, err);
 	return r ? r : unmap_range(u, stop, md_version_segment(v), v->changes.segment_size, err);

@@ -148,7 +148,7 @@ static struct md_file *find_look(struct md_modcache *mc, const struct morph_mmap
 
 /*
  * Other mappings of the same file come within moments, of containers as well. A file that its path leads to needs no
- * look: find_file() compares it each time.
+ * look: find_file() compares it.
  */
 static void remember_look(struct md_modcache *mc, const struct morph_mmap *mmap,
 			  const struct md_modfind *found, const struct md_file *file,

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,9 @@
 
 /*
  * A process may have memory that whoever reads it waits for, as a file system of its own can. Only a signal that ends this
- * command ends such a wait. Nothing else takes half as long for one process.
+ * command ends such a wait. All else ends by limits of its own, in minutes.
  */
-#define PROCESS_MOST_S 600
+#define PROCESS_MOST_S 1800
 
 enum action {
 	ADOPT,
@@ -426,8 +427,8 @@ static int run_child(struct live *l, const struct md_target *target)
 		r = mp_err_set(&err, EIO, "process %d: the command for it was ended by signal %d",
 			       (int)target->pid, r - 128);
 	if (r < 0)
-		return process_failed(l, target->pid, r, &err);
-	if (r && md_target_has_ended(target))
+		r = process_failed(l, target->pid, r, &err);
+	else if (r && md_target_has_ended(target))
 		r = 0;
 	else
 		json_array_foreach(json_object_get(out, "processes"), i, row) put_row(l, row);
@@ -451,14 +452,29 @@ static int each_process(struct live *l)
 					 : each_version(l, target->pid);
 		status = status ? status : r;
 	}
+	alarm(0);
 	return status;
+}
+
+/* Whoever ran this command may have left SIGALRM ignored or blocked. */
+static void begin_alarm(void)
+{
+	sigset_t set;
+
+	signal(SIGALRM, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	alarm(PROCESS_MOST_S);
 }
 
 static int run(struct live *l)
 {
 	struct mp_err err = {0};
-	int r = md_targets_find(l->target, &l->targets, &err);
+	int r;
 
+	begin_alarm();
+	r = md_targets_find(l->target, &l->targets, &err);
 	if (!r && l->action == ADOPT && strchr(l->target, '/'))
 		r = md_targets_keep(&l->targets, l->target, l->output, &err);
 	/* Nothing has to be taken back from a program that nobody runs, or that is gone. */

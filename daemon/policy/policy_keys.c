@@ -261,7 +261,8 @@ static int refuse_name(const struct mp_setting *s, const struct key *keys, size_
 	snprintf(
 		text + strlen(text), sizeof(text) - strlen(text),
 		"; cost limits what all work takes, morph-audit measures what a rule cannot describe, "
-		"and /usr/bin/env --chdir=DIR runs a command in a directory");
+		"/usr/bin/env --chdir=DIR runs a command in a directory (before: directory = DIR), and core "
+		"files are looked for where systemd keeps them (before: coredumps = DIR)");
 	return mp_setting_refuse(s, text, err);
 }
 

@@ -116,6 +116,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 bool md_file_is_as(const struct stat *now, const struct stat *was)
 {
 	return now->st_dev == was->st_dev && now->st_ino == was->st_ino &&
-	       now->st_size == was->st_size && same_time(&now->st_mtim, &was->st_mtim) &&
-	       same_time(&now->st_ctim, &was->st_ctim);
+	       now->st_size == was->st_size && now->st_mode == was->st_mode &&
+	       now->st_uid == was->st_uid && now->st_gid == was->st_gid &&
+	       same_time(&now->st_mtim, &was->st_mtim) && same_time(&now->st_ctim, &was->st_ctim);
 }

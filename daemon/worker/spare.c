@@ -69,7 +69,7 @@ static bool has_bytes(const struct md_task *t, const struct names *n, const char
 	       !strcmp(hash, variant == MD_ORIGINAL ? t->job->file_hash : variants.hash[variant]);
 }
 
-bool md_spare_keep(const struct md_live *live)
+bool md_spare_keep(struct md_live *live)
 {
 	struct stat now;
 	struct names n;
@@ -78,8 +78,12 @@ bool md_spare_keep(const struct md_live *live)
 	if (!open_names(live->path, &n))
 		return false;
 	unlinkat(n.dir, n.kept, 0);
-	kept = is_as(&n, n.base, &live->file) && !linkat(n.dir, n.base, n.dir, n.kept, 0);
-	if (kept && !is_renamed(&n, n.kept, &live->file, &now)) {
+	/* If it has another name, morph-optimize refuses to replace one alone. */
+	kept = is_as(&n, n.base, &live->file) && live->file.st_nlink == 1 &&
+	       !linkat(n.dir, n.base, n.dir, n.kept, 0);
+	if (kept && is_renamed(&n, n.kept, &live->file, &now)) {
+		live->file = now;
+	} else if (kept) {
 		unlinkat(n.dir, n.kept, 0);
 		kept = false;
 	}
@@ -117,8 +121,18 @@ void md_spare_remove(const char *path)
 
 void md_spare_drop(struct md_live *live)
 {
+	struct names n;
+	struct stat now;
+	bool same;
+
 	live->spare.file.st_ino = 0;
-	md_spare_remove(live->path);
+	if (!open_names(live->path, &n))
+		return;
+	/* It may be a second name of the file at the path, whose time of change its removal sets. */
+	same = is_as(&n, n.base, &live->file);
+	if (!unlinkat(n.dir, n.kept, 0) && same && is_renamed(&n, n.base, &live->file, &now))
+		live->file = now;
+	close(n.dir);
 }
 
 /* The spare one has the name for new files; *@file and *@spare get the files' states after the swap. */

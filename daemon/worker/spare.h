@@ -10,13 +10,14 @@
  *	A     A			A gets a second name
  *	B     A			B gets the path, by one rename
  *
- * Who is killed in between leaves a version at the path, and the next worker, or `morph off', removes the rest. Each
- * version was flushed when it was written, and nothing depends on the order in which names reach the disk.
+ * Who is killed in between leaves a version at the path. The next worker removes .morph-kept.HASH, the next swap
+ * .morph-new.HASH, and `morph off' and the restoring of the original both. Each version was flushed when it was written, and nothing depends on the order in which names reach the disk.
  *
  * The bytes of both files are compared by hash once. From then on each is known by device, inode, size and times. What changes
  * a file changes its times, and nobody can set back the time of change. If one is not as it was, the swap is morph-optimize's, which
  * compares hashes, and writes the version anew. What one of the two would not show: somebody writes to it between the worker's
- * calls of a swap, and sets back its time of modification as well.
+ * calls of a swap, and sets back its time of modification as well. And a file that another program puts at the path
+ * between the last look at it and the rename, microseconds later, is lost, as it is in morph-optimize's swap.
  */
 #ifndef MD_SPARE_H
 #define MD_SPARE_H
@@ -25,8 +26,8 @@
 
 #include "daemon/worker/live.h"
 
-/* Gives the file at the path its second name, before a version replaces it. Return: it has it. */
-bool md_spare_keep(const struct md_live *live);
+/* Gives the file at the path a second name, its only other one, before a version replaces it. Return: it has it. */
+bool md_spare_keep(struct md_live *live);
 /* Now it is replaced: it is the spare one, if its bytes are those of the version that was there. */
 void md_spare_take(struct md_task *task, struct md_live *live);
 /*

@@ -406,6 +406,7 @@ int me_adopt(const char *path, const char *output, const struct me_inplace_optio
 
 static int put_back(struct work *w, struct mp_err *err)
 {
+	char kept[MP_NEW_NAME_MAX];
 	struct me_digest copied;
 	struct mp_err why;
 	struct mp_id id;
@@ -434,6 +435,9 @@ static int put_back(struct work *w, struct mp_err *err)
 	left = drop_debug(w, &id, &w->original.digest, NULL, &why);
 	rc = me_replace_commit(&w->replace, &w->original.mtime, err);
 	if (!rc) {
+		/* A killed worker may have left its second version beside it. */
+		mp_kept_name(w->replace.base, kept);
+		unlinkat(w->replace.dir_fd, kept, 0);
 		w->done->nr_other_names = w->replace.old.st_nlink - 1;
 		w->done->backup = w->original.path;
 		w->original.path = NULL;

@@ -161,16 +161,18 @@ static bool has_sibling(const struct me_replace *r, char name[NAME_MAX + 1])
 	int fd = openat(r->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
+	char kept[MP_NEW_NAME_MAX]; /* the worker's own second name */
 	struct stat st;
 	bool found = false;
 
+	mp_kept_name(r->base, kept);
 	if (!dir) {
 		if (fd >= 0)
 			close(fd);
 		return false;
 	}
 	while (!found && (entry = readdir(dir))) {
-		found = strcmp(entry->d_name, r->base) &&
+		found = strcmp(entry->d_name, r->base) && strcmp(entry->d_name, kept) &&
 			!fstatat(r->dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
 			st.st_dev == r->old.st_dev && st.st_ino == r->old.st_ino;
 		if (found)

@@ -11,7 +11,7 @@ exec 9<>in
 input=in start ./below
 version below.live below
 command_ends 75 "a stack among other data" "$BUILD/morph" live adopt "$pid" below.live
-says err.txt "no thread has a stack on which a system call can be prepared"
+says err.txt "each lacks room on its stack"
 [ "$(state)" = none ] || fail "something was changed: $(cat out.txt)"
 echo >&9
 wait "$pid" || fail "the process ends with $?"

@@ -23,7 +23,7 @@ odd() {
 	at_exit "kill -9 $pid 2>/dev/null; rm -rf '$dir'"
 	awaits "grep -qs ready run.txt || ! kill -0 $pid 2>/dev/null"
 	grep -q ready run.txt && return
-	echo "$1: cannot be tried here"
+	left_out="$left_out $1;"
 	return 1
 }
 # changes WHAT: the version gets in, and out again
@@ -54,14 +54,14 @@ if odd leases 20; then
 	timeout 400 "$BUILD/morph" live status "$pid" >out.txt 2>&1 || fail "leases: status $?, $(cat out.txt)"
 	ends leases
 fi
-# The limit is ten minutes; here, ten minutes are a second.
+# The limit is half an hour; here, that is ten seconds.
 cat >soon.c <<'C'
 #include <sys/time.h>
 #include <unistd.h>
 unsigned int alarm(unsigned int seconds)
 {
-	struct itimerval t = {.it_value = {.tv_sec = seconds / 600}};
-	return seconds % 600 || setitimer(ITIMER_REAL, &t, NULL);
+	struct itimerval t = {.it_value = {.tv_sec = seconds / 180}};
+	return setitimer(ITIMER_REAL, &t, NULL);
 }
 C
 gcc -shared -fPIC -o soon.so soon.c || exit 1

@@ -270,7 +270,8 @@ static const struct {
 	 "morph.conf:1: cpu-time: no such key; the keys are mode, share, only, exclude, counting, live, cost, "
 	 "min-samples, disk, audit-time, load, battery, busy, probation, retry, retention, "
 	 "ageing, worse; cost limits what all work takes, morph-audit measures what a rule cannot describe, "
-	 "and /usr/bin/env --chdir=DIR runs a command in a directory"},
+	 "/usr/bin/env --chdir=DIR runs a command in a directory (before: directory = DIR), and core "
+	 "files are looked for where systemd keeps them (before: coredumps = DIR)"},
 	{"on.conf", "mode = no\n", "on.conf:1: mode = no: neither advise nor adopt"},
 	{"on.conf", "only = perl\n", "on.conf:1: only = perl: a pattern of paths must"},
 	{"morph.conf", "cost = 101\n", "morph.conf:1: cost = 101: not a number from 0 to 100"},

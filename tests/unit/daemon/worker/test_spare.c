@@ -218,3 +218,32 @@ TEST(spare_file_gets_no_second_name_if_it_is_not_what_was_put_there)
 	ck_assert(!md_spare_keep(live));
 	ck_assert(!is_left());
 }
+
+TEST(spare_file_with_another_name_gets_no_more)
+{
+	char other[PATH_MAX + 8];
+
+	snprintf(other, sizeof(other), "%s.link", path);
+	ck_assert(!link(path, other));
+	note(MD_ORIGINAL);
+	ck_assert(!md_spare_keep(live));
+	ck_assert(!is_left());
+}
+
+TEST(spare_names_do_not_make_the_file_unknown)
+{
+	struct stat st;
+
+	wait_for_clock(path);
+	ck_assert(md_spare_keep(live));
+	ck_assert(!lstat(path, &st));
+	ck_assert(md_file_is_as(&st, &live->file));
+	wait_for_clock(path);
+	md_spare_drop(live);
+	ck_assert(!is_left());
+	ck_assert(!lstat(path, &st));
+	ck_assert(md_file_is_as(&st, &live->file));
+	ck_assert(!chmod(path, st.st_mode ^ 0100));
+	ck_assert(!lstat(path, &st));
+	ck_assert(!md_file_is_as(&st, &live->file));
+}

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "editor/replace/inplace.h"
+#include "libprof/base/newfile.h"
 #include "tests/unit/edit_fixture.h"
 
 static char dir[256], backups[280], prog[280];
@@ -143,6 +144,21 @@ TEST(inplace_goes_there_and_back)
 	ck_assert_int_eq(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
 	ck_assert_int_eq(before.st_mode, after.st_mode);
 	not_restored("not an output of Morph");
+}
+
+/* A killed worker may have left it; it hinders nobody meanwhile. */
+TEST(inplace_removes_the_kept_version_when_it_restores)
+{
+	char base[MP_NEW_NAME_MAX], kept[sizeof(dir) + sizeof(base)];
+
+	mp_kept_name(strrchr(prog, '/') + 1, base);
+	snprintf(kept, sizeof(kept), "%s/%s", dir, base);
+	ck_assert(!link(prog, kept));
+	optimises(1);
+	ck_assert(!access(kept, F_OK));
+	ck_assert_msg(!restore(&err), "%s", err.msg);
+	ck_assert(is_original());
+	ck_assert(access(kept, F_OK));
 }
 
 TEST(inplace_works_from_the_original_again)
