@@ -339,7 +339,7 @@ static int next_syscall_stop(struct injector *in)
 	for (;;) {
 		if (ptrace(PTRACE_SYSCALL, in->thread->tid, 0, 0))
 			return -ESRCH;
-		r = md_stop_await(in->thread->tid, &status);
+		r = md_stop_await(in->thread->tid, true, &status);
 		if (r)
 			return r;
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
@@ -524,7 +524,7 @@ static int give_back(struct injector *in)
 
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) || ptrace(PTRACE_CONT, tid, 0, 0))
 		return -ESRCH;
-	r = md_stop_await(tid, &status);
+	r = md_stop_await(tid, true, &status);
 	if (r)
 		return r;
 	ptrace(PTRACE_SETSIGMASK, tid, sizeof(in->mask), &in->mask);
@@ -545,14 +545,16 @@ static int make_calls(struct injector *in, pid_t pid, const struct md_injection 
 	r = what->kind == MD_INJECT_PAGE    ? map_page(in, pid, what, err)
 	    : what->kind == MD_INJECT_UNMAP ? unmap(in, pid, what, err)
 					    : map_file(in, pid, what, err);
-	back = give_back(in);
+	back = r == -EAGAIN ? r : give_back(in);
+	/* It is let go wherever it stops, as after a kill of this program. */
+	if (back == -EAGAIN) {
+		in->thread->stopped = false;
+		return mp_err_set(err, EIO, "process %d: a system call in it does not end",
+				  (int)pid);
+	}
 	if (!back)
 		remove_scratch(in);
-	if (r == -ESRCH || back)
-		r = mp_err_set(err, ESRCH, "process %d: has ended", (int)pid);
-	else if (r == -EAGAIN)
-		mp_err_set(err, EAGAIN, "process %d: a system call in it does not end", (int)pid);
-	return r;
+	return r == -ESRCH || back ? mp_err_set(err, ESRCH, "process %d: has ended", (int)pid) : r;
 }
 
 int md_inject(struct md_stop *stop, const struct md_process *process, int mem,

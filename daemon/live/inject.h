@@ -48,7 +48,7 @@ struct md_injection {
 
 /*
  * md_inject - maps or unmaps, in one thread of @stop. Return: 0; -EAGAIN: no thread can do it now; -EPERM: the process may
- * not, with the reason; nothing has changed then.
+ * not, with the reason; nothing has changed then. -EIO: a system call waits for seconds; the thread goes on when it ends.
  */
 int md_inject(struct md_stop *stop, const struct md_process *process, int mem,
 	      const struct md_gadgets *gadgets, const struct md_injection *what,

@@ -37,7 +37,7 @@ static bool is_blocked(pid_t tid)
 	return md_process_status(tid, "State", state, sizeof(state)) && *state == 'D';
 }
 
-int md_stop_await(pid_t tid, int *status)
+int md_stop_await(pid_t tid, bool blocked, int *status)
 {
 	const struct timespec pause = {.tv_nsec = 20000};
 	uint64_t start = mp_now_ns(), took;
@@ -50,7 +50,7 @@ int md_stop_await(pid_t tid, int *status)
 		if (got < 0 && errno != EINTR)
 			return -ESRCH;
 		took = mp_now_ns() - start;
-		if (took > STOP_LIMIT_NS || (took > KERNEL_LIMIT_NS && is_blocked(tid)))
+		if (took > STOP_LIMIT_NS || (!blocked && took > KERNEL_LIMIT_NS && is_blocked(tid)))
 			return -EAGAIN;
 		nanosleep(&pause, NULL);
 	}
@@ -165,7 +165,11 @@ static bool let_go_late(struct md_thread *t, uint64_t end_ns)
 		if (got < 0 && errno != EINTR)
 			return true;
 		if (got == t->tid) {
-			int signal = status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
+			/* Also at the end of a system call, which has no signal. */
+			int signal = status >> 16 == PTRACE_EVENT_STOP ||
+						     WSTOPSIG(status) == (SIGTRAP | 0x80)
+					     ? 0
+					     : WSTOPSIG(status);
 
 			return !WIFSTOPPED(status) ||
 			       !ptrace(PTRACE_DETACH, t->tid, 0, (long)signal) || errno == ESRCH;
@@ -284,7 +288,7 @@ static int seize_new(struct md_stop *s, size_t *found, struct mp_err *err)
 /* Return: 0; -ESRCH: the thread has ended; -EAGAIN: it does not stop. */
 static int stop_one(struct md_thread *t)
 {
-	int status, r = md_stop_await(t->tid, &status);
+	int status, r = md_stop_await(t->tid, false, &status);
 
 	if (r)
 		return r;

@@ -45,9 +45,9 @@ int md_stop_thread(pid_t pid, pid_t tid, struct md_stop *out, struct mp_err *err
 uint64_t md_stop_end(struct md_stop *stop);
 
 /*
- * md_stop_await - waits for the next stop of @tid. Return: 0; -EAGAIN: not in time; -ESRCH: it has ended.
- * @status: as waitpid().
+ * md_stop_await - waits for the next stop of @tid. @blocked: also while it waits in the kernel in a way that no signal ends.
+ * Return: 0; -EAGAIN: not in time; -ESRCH: it has ended. @status: as waitpid().
  */
-int md_stop_await(pid_t tid, int *status);
+int md_stop_await(pid_t tid, bool blocked, int *status);
 
 #endif
