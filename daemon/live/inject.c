@@ -381,7 +381,7 @@ static struct user_regs_struct open_regs(const struct injector *in, const struct
 	return call_regs(in, 0, SYS_openat, (uint64_t)AT_FDCWD, in->path,
 			 what->kind == MD_INJECT_SHARE
 				 ? O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
-				 : O_RDONLY | O_CLOEXEC,
+				 : O_RDONLY | O_CLOEXEC | O_NONBLOCK,
 			 0, 0, 0);
 }
 

@@ -165,10 +165,10 @@ static bool let_go_late(struct md_thread *t, uint64_t end_ns)
 		if (got < 0 && errno != EINTR)
 			return true;
 		if (got == t->tid) {
-			/* Also at the end of a system call, which has no signal. */
+			/* At the end of a system call it has the signal that came meanwhile, if one did. */
 			int signal = status >> 16 == PTRACE_EVENT_STOP ||
 						     WSTOPSIG(status) == (SIGTRAP | 0x80)
-					     ? 0
+					     ? t->signal
 					     : WSTOPSIG(status);
 
 			return !WIFSTOPPED(status) ||

@@ -55,19 +55,24 @@ static int unmap_range(struct undo *u, struct md_stop *stop, uint64_t address, u
 	return md_inject(stop, u->process, u->mem, &u->gadgets, &what, err);
 }
 
-/*
- * Is no other code mapped that the loader has not mapped? Unwinders need the page no more then. What the loader maps
- * begins with the file's first page.
- */
+/* Is the first page of the mapping's file mapped at the same distance? What the loader maps begins with it. */
+static bool has_first_page(const struct md_process *p, const struct md_mapping *m)
+{
+	const struct md_mapping *first =
+		m->start >= m->off ? md_process_mapping(p, m->start - m->off) : NULL;
+
+	return first && !first->off && first->start == m->start - m->off && first->ino == m->ino &&
+	       first->dev_major == m->dev_major && first->dev_minor == m->dev_minor;
+}
+
+/* Is no other code mapped that the loader has not mapped? Unwinders need the page no more then. */
 static bool is_last(const struct undo *u)
 {
 	for (size_t i = 0; i < u->process->nr_maps; i++) {
 		const struct md_mapping *m = &u->process->maps[i];
-		bool goes_on = i && m[-1].end == m->start && m[-1].ino == m->ino &&
-			       m[-1].dev_major == m->dev_major && m[-1].dev_minor == m->dev_minor;
 
-		if (m->exec && m->path[0] == '/' && m->off && !goes_on &&
-		    m->start != md_version_segment(u->version))
+		if (m->exec && m->path[0] == '/' && m->start != md_version_segment(u->version) &&
+		    !has_first_page(u->process, m))
 			return false;
 	}
 	return true;
@@ -106,8 +111,11 @@ static int unmap(struct undo *u, struct md_stop *stop, struct mp_err *err)
 	return r ? r : unmap_range(u, stop, md_version_segment(v), v->changes.segment_size, err);
 }
 
-/* Unmaps the copies, or notes why not. An error here leaves them mapped, which is right, too. */
-static void remove_copies(struct undo *u, struct md_stop *stop)
+/*
+ * Unmaps the copies, or notes why not. An error here leaves them mapped, which is right, too. Return: 0; -EIO: a call that
+ * unmaps them is still under way.
+ */
+static int remove_copies(struct undo *u, struct md_stop *stop, struct mp_err *failed)
 {
 	const struct md_stack_query stacks = {leads_to_copy, u, 0},
 				    memory = {is_copy, u,
@@ -138,6 +146,9 @@ static void remove_copies(struct undo *u, struct md_stop *stop)
 		snprintf(why, sizeof(u->out->why_mapped), "%.255s", err.msg);
 	if (!r)
 		u->out->state = MD_LIVE_NONE;
+	if (r == -EIO)
+		*failed = err;
+	return r == -EIO ? r : 0;
 }
 
 /* Writes the old bytes of pages that have the version's. Return: 0; -EPERM, -EIO, -ENOMEM, with a message. */
@@ -173,11 +184,11 @@ static int change(struct undo *u, struct md_stop *stop, struct mp_err *err)
 		return r;
 	u->out->state = MD_LIVE_MAPPED;
 	if (u->may_unmap)
-		remove_copies(u, stop);
+		r = remove_copies(u, stop, err);
 	else
 		snprintf(u->out->why_mapped, sizeof(u->out->why_mapped), "no way to unmap them");
 	/* Threads that are in the copies call the original's functions from now on, and so leave the copies. */
-	if (u->out->state == MD_LIVE_MAPPED &&
+	if (!r && u->out->state == MD_LIVE_MAPPED &&
 	    md_live_write_copies(u->version, u->mem, u->version->copies.retired))
 		r = mp_err_set(err, EIO, "process %d: its code cannot be written: %s",
 			       (int)stop->pid, strerror(errno));

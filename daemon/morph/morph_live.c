@@ -445,8 +445,8 @@ static int each_process(struct live *l)
 		bool child = changes(l) && l->targets.searched && l->targets.nr > 1;
 		int r;
 
-		if (!child)
-			alarm(PROCESS_MOST_S);
+		/* A child has a limit of its own. */
+		alarm(child ? 0 : PROCESS_MOST_S);
 		r = child		 ? run_child(l, target)
 		    : l->action == ADOPT ? adopt(l, target->pid)
 					 : each_version(l, target->pid);

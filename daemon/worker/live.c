@@ -3,7 +3,6 @@
 #include "daemon/worker/live.h"
 #include "daemon/worker/file_state.h"
 #include "daemon/worker/running.h"
-#include "daemon/worker/spare.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -151,7 +150,8 @@ static int replace(struct md_task *t, struct md_live *live, enum md_variant vari
 		md_spare_drop(live);
 		return md_task_restore(t, r);
 	}
-	ret = md_task_replace(t, variant, md_spare_keep(live), r);
+	md_spare_keep(live);
+	ret = md_task_replace(t, variant, r);
 	if (ret || r->end != MD_CHILD_EXITED || r->status)
 		md_spare_drop(live);
 	else

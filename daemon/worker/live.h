@@ -46,7 +46,7 @@ struct md_live {
 	struct md_spare {
 		struct stat file; /* st_ino 0: there is none */
 		enum md_variant variant;
-	} spare; /* the version that was replaced last, see spare.h */
+	} spare; /* the version that was replaced last, see spare.c */
 	struct md_watch {
 		enum md_variant variant;
 		int index; /* md_cpu_time_watch() */
@@ -120,5 +120,21 @@ bool md_live_has(const struct md_worker *worker, const char *path);
 bool md_live_any(const struct md_worker *worker);
 /* Forgets everything; files stay as they are. */
 void md_live_fini(struct md_worker *worker);
+
+/* ---- the version that was replaced last (spare.c) ----------------------------------------------- */
+
+/* Gives the file at the path a second name before a version replaces it. Return: it has it. */
+bool md_spare_keep(struct md_live *live);
+/* Now it is replaced: it is the spare one, if its bytes are those of the version that was there. */
+void md_spare_take(struct md_task *task, struct md_live *live);
+/*
+ * md_spare_swap - puts the spare version at the path, if it is @variant, and if both files are as they were. What was there is the
+ * spare one then. Return: it is in place.
+ */
+bool md_spare_swap(struct md_task *task, struct md_live *live, enum md_variant variant);
+/* Forgets the spare version, and removes it. */
+void md_spare_drop(struct md_live *live);
+/* Removes what a worker left beside @path that was killed. */
+void md_spare_remove(const char *path);
 
 #endif

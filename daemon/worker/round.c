@@ -16,7 +16,6 @@
 #include "daemon/policy/deny.h"
 #include "daemon/worker/live.h"
 #include "daemon/worker/running.h"
-#include "daemon/worker/spare.h"
 #include "daemon/worker/versions.h"
 #include "daemon/worker/worker.h"
 #include "libprof/cli/exit_status.h"

@@ -1,7 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spare - two files that take turns under three names; see spare.h. */
-#include "daemon/worker/spare.h"
-
+/*
+ * spare - while versions take turns at a path, the one that was replaced last stays beside it, under the name that
+ * mp_kept_name() gives. To put it back is a matter of names: nothing is read, copied or flushed, however large it is.
+ * Called by live; see live.h.
+ *
+ *	PATH  .morph-kept.HASH
+ *	A     B			B was in place before, and takes its turn again
+ *	A     			B becomes .morph-new.HASH
+ *	A     A			A gets a second name
+ *	B     A			B gets the path, by one rename
+ *
+ * Who is killed in between leaves a version at the path. The next worker removes .morph-kept.HASH, and so does who puts
+ * the original back over a version; the next swap removes .morph-new.HASH; `morph off' removes both. Each version was
+ * flushed when it was written, and nothing depends on the order in which names reach the disk.
+ *
+ * The bytes of both files are compared by hash once. From then on each is known by device, inode, size, owner, mode and
+ * times. What changes a file changes its times, and nobody can set back the time of change. If one is not as it was, the
+ * swap is morph-optimize's, which compares hashes, and writes the version anew. Not noticed: somebody writes to a file
+ * between the worker's calls of a swap, and sets back its time of modification as well. And a file that another program
+ * puts at the path between the last look at it and the rename, microseconds later, is lost, as in morph-optimize's swap.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +27,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/file_state.h"
+#include "daemon/worker/live.h"
 #include "libprof/base/newfile.h"
 #include "libprof/elf/own_output.h"
 
@@ -78,9 +97,7 @@ bool md_spare_keep(struct md_live *live)
 	if (!open_names(live->path, &n))
 		return false;
 	unlinkat(n.dir, n.kept, 0);
-	/* If it has another name, morph-optimize refuses to replace one alone. */
-	kept = is_as(&n, n.base, &live->file) && live->file.st_nlink == 1 &&
-	       !linkat(n.dir, n.base, n.dir, n.kept, 0);
+	kept = is_as(&n, n.base, &live->file) && !linkat(n.dir, n.base, n.dir, n.kept, 0);
 	if (kept && is_renamed(&n, n.kept, &live->file, &now)) {
 		live->file = now;
 	} else if (kept) {

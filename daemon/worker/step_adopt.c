@@ -55,7 +55,7 @@ static int replace(struct md_task *t, bool live, struct md_child_result *r)
 	int ret = live ? md_version_verify(t, MD_NEW_RUNNING, r) : 0;
 
 	if (!live || md_version_is_written(ret, r))
-		ret = md_task_replace(t, MD_NEW, false, r);
+		ret = md_task_replace(t, MD_NEW, r);
 	return ret;
 }
 
@@ -145,4 +145,39 @@ int md_step_undo(struct md_task *t)
 	return ret ? ret
 		   : md_task_advance(t, MP_JOB_UNDONE, step, "done", "the original is back: %s",
 				     reason);
+}
+
+/* Puts the version that times its functions in the program's place. */
+int md_step_instrument(struct md_task *t)
+{
+	struct md_work_path output = md_work_path(&t->dir, "output");
+	bool there = !strcmp(t->now.hash, t->job->layout);
+	struct md_child_result r;
+	char why[600], hash[33];
+	int ret;
+
+	if (!there && md_deny(t->worker->policy, t->job->path, why, sizeof(why)))
+		return md_task_advance(t, MP_JOB_REFUSED, "instrument", "refused", "%s", why);
+	if (!there && (md_file_hash(output.text, hash) || strcmp(hash, t->job->layout)))
+		return md_task_advance(t, MP_JOB_FAILED, "instrument", "failed",
+				       "the version that was written is not there any more");
+	if (!there && !t->worker->collector[0])
+		return md_task_advance(t, MP_JOB_FAILED, "instrument", "failed",
+				       "morphd is not installed beside morph-worker");
+	ret = md_probation_begin(t);
+	if (!ret && !there)
+		ret = md_work_dir_train(&t->dir, md_task_user(t), t->err);
+	if (!ret && !there)
+		ret = md_task_replace(t, MD_NEW, &r);
+	if (ret)
+		return ret;
+	if (!there && (r.end != MD_CHILD_EXITED || r.status))
+		return md_task_advance(t,
+				       r.end == MD_CHILD_EXITED && r.status == MP_EXIT_REFUSED
+					       ? MP_JOB_REFUSED
+					       : MP_JOB_FAILED,
+				       "instrument", "refused", "%s",
+				       r.reason[0] ? r.reason : "morph-optimize failed");
+	return md_task_advance(t, MP_JOB_AUDITING, "instrument", "done",
+			       "a version that times its functions is in place");
 }

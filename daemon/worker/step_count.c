@@ -4,7 +4,7 @@
  * each minute a version that counts its branches is in the program's place; what everyday use makes the program
  * do is thus counted exactly. Between these times, and at the end, the original is there.
  *
- * The version is written once, with a proof. After that swaps are a matter of names (spare.h).
+ * The version is written once, with a proof. After that swaps are a matter of names (spare.c).
  */
 #include <errno.h>
 #include <inttypes.h>

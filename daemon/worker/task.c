@@ -136,8 +136,7 @@ static int change_file(struct md_task *t, char **argv, size_t nr, bool must_run,
 	return md_task_run_beside(t, argv, &as, r);
 }
 
-int md_task_replace(struct md_task *t, enum md_variant variant, bool kept,
-		    struct md_child_result *r)
+int md_task_replace(struct md_task *t, enum md_variant variant, struct md_child_result *r)
 {
 	static const char *const kinds[MD_NR_VARIANTS] = {
 		[MD_COUNTING] = "--kind=edges,edges+threads",
@@ -145,7 +144,7 @@ int md_task_replace(struct md_task *t, enum md_variant variant, bool kept,
 		[MD_METERED_NEW] = "--kind=meter",
 	};
 	struct md_work_path file = md_work_path(&t->dir, md_variant_name(variant));
-	char *argv[11] = {t->worker->optimize, (char *)"adopt", CHANGE, t->job->path, file.text};
+	char *argv[10] = {t->worker->optimize, (char *)"adopt", CHANGE, t->job->path, file.text};
 	size_t nr = 6;
 
 	/* A version that stays in place is proved once more; versions in turns were proved when they were written. */
@@ -154,8 +153,6 @@ int md_task_replace(struct md_task *t, enum md_variant variant, bool kept,
 		argv[nr++] = (char *)"--proved";
 	} else if (md_policy_may_instrument(t->worker->policy, t->rule))
 		argv[nr++] = (char *)"--kind=layout,audit";
-	if (kept)
-		argv[nr++] = (char *)"--break-links";
 	return change_file(t, argv, nr, false, r);
 }
 

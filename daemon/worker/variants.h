@@ -7,7 +7,7 @@
  *	original ---> metered original <--> metered new	for a trial: which is faster?
  *	original ---> new				for good
  *
- * Each swap is one rename, by morph-optimize or spare.h. Processes go on with the file that they started with.
+ * Each swap is one rename, by morph-optimize or spare.c. Processes go on with the file that they started with.
  */
 #ifndef MD_VARIANTS_H
 #define MD_VARIANTS_H

@@ -82,11 +82,9 @@ int md_task_take(struct md_task *task, const char *from, const char *to, uint64_
 /* The version was just written into the job's directory: it may be put in place. Return: 0, -errno. */
 int md_task_note_variant(struct md_task *task, enum md_variant variant);
 /*
- * Puts the version, or the original back, in the file's place. @kept: the file there has a second name (spare.h).
- * Return: 0, -errno.
+ * Puts the version, or the original back, in the file's place. Return: 0, -errno.
  */
-int md_task_replace(struct md_task *task, enum md_variant variant, bool kept,
-		    struct md_child_result *result);
+int md_task_replace(struct md_task *task, enum md_variant variant, struct md_child_result *r);
 int md_task_restore(struct md_task *task, struct md_child_result *result);
 /*
  * Puts the original back unless it is there, and takes versions out of running processes; that it could not be is an error. Return:

@@ -407,6 +407,7 @@ int me_adopt(const char *path, const char *output, const struct me_inplace_optio
 static int put_back(struct work *w, struct mp_err *err)
 {
 	char kept[MP_NEW_NAME_MAX];
+	struct stat old;
 	struct me_digest copied;
 	struct mp_err why;
 	struct mp_id id;
@@ -438,7 +439,7 @@ static int put_back(struct work *w, struct mp_err *err)
 		/* A killed worker may have left its second version beside it. */
 		mp_kept_name(w->replace.base, kept);
 		unlinkat(w->replace.dir_fd, kept, 0);
-		w->done->nr_other_names = w->replace.old.st_nlink - 1;
+		w->done->nr_other_names = fstat(w->replace.old_fd, &old) ? 0 : old.st_nlink;
 		w->done->backup = w->original.path;
 		w->original.path = NULL;
 	}

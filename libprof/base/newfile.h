@@ -48,7 +48,7 @@ int mp_newfile_open(const char *path, mode_t mode, struct mp_err *err);
  * Always the same for one @base, so that what a killed process left is found again. @out holds MP_NEW_NAME_MAX bytes.
  */
 void mp_new_name(const char *base, char *out);
-/* mp_kept_name - likewise, of the version of @base that was in its place before (daemon/worker/spare.h). */
+/* mp_kept_name - likewise, of the version of @base that was in its place before (daemon/worker/spare.c). */
 void mp_kept_name(const char *base, char *out);
 
 #endif

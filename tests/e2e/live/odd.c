@@ -3,7 +3,6 @@
  * Processes that are odd, or want to do harm, for live/odd.sh. The first argument says how; it prints "ready", and "right" or
  * "WRONG" after SIGTERM.
  */
-#define _GNU_SOURCE
 #include <alloca.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-live.sh"
 live_scratch odd
-gcc -O1 -pthread -no-pie -o odd "$root/tests/e2e/live/odd.c" || exit 1
+gcc -D_GNU_SOURCE -O1 -pthread -no-pie -o odd "$root/tests/e2e/live/odd.c" || exit 1
 start ./odd
 version odd.live odd
 ends() {
@@ -23,6 +23,8 @@ odd() {
 	at_exit "kill -9 $pid 2>/dev/null; rm -rf '$dir'"
 	awaits "grep -qs ready run.txt || ! kill -0 $pid 2>/dev/null"
 	grep -q ready run.txt && return
+	wait "$pid"
+	[ $? = 77 ] || fail "$1: it does not begin: $(cat run.err)"
 	left_out="$left_out $1;"
 	return 1
 }

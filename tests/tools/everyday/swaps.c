@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * swaps - two versions take turns at a path as in the worker (daemon/worker/spare.h), and what that takes. Called by
+ * swaps - two versions take turns at a path as in the worker (daemon/worker/live.h), and what that takes. Called by
  * scripts/bench/bench-swaps.
  *
  *	swaps PATH FIRST SECOND NR	replaces PATH; keeps its notes in the directory PATH.swaps
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/file_state.h"
-#include "daemon/worker/spare.h"
+#include "daemon/worker/live.h"
 
 static const enum md_variant variants[2] = {MD_METERED_ORIGINAL, MD_METERED_NEW};
 

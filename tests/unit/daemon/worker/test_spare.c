@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "daemon/worker/file_state.h"
-#include "daemon/worker/spare.h"
+#include "daemon/worker/live.h"
 #include "libprof/base/newfile.h"
 
 #define ORIGINAL "the original"
@@ -219,17 +219,6 @@ TEST(spare_file_gets_no_second_name_if_it_is_not_what_was_put_there)
 	ck_assert(!is_left());
 }
 
-TEST(spare_file_with_another_name_gets_no_more)
-{
-	char other[PATH_MAX + 8];
-
-	snprintf(other, sizeof(other), "%s.link", path);
-	ck_assert(!link(path, other));
-	note(MD_ORIGINAL);
-	ck_assert(!md_spare_keep(live));
-	ck_assert(!is_left());
-}
-
 TEST(spare_names_do_not_make_the_file_unknown)
 {
 	struct stat st;
@@ -243,7 +232,14 @@ TEST(spare_names_do_not_make_the_file_unknown)
 	ck_assert(!is_left());
 	ck_assert(!lstat(path, &st));
 	ck_assert(md_file_is_as(&st, &live->file));
-	ck_assert(!chmod(path, st.st_mode ^ 0100));
-	ck_assert(!lstat(path, &st));
-	ck_assert(!md_file_is_as(&st, &live->file));
+}
+
+TEST(spare_file_whose_mode_changes_meanwhile_is_not_kept)
+{
+	ck_assert(md_spare_keep(live));
+	ck_assert(!chmod(path, live->file.st_mode ^ 0100));
+	replace(COUNTING);
+	md_spare_take(&task, live);
+	ck_assert_uint_eq(live->spare.file.st_ino, 0);
+	ck_assert(!is_left());
 }
