@@ -28,7 +28,7 @@ enum md_probation_verdict md_probation_judge(const struct md_work_samples *befor
 					     const struct md_work_samples *after, double worse_by,
 					     double *ratio);
 
-/* Where systemd-coredump writes core files: no setting of it names another directory. */
+/* The directory of systemd-coredump. None of its settings names another one. */
 #define MD_COREDUMPS "/var/lib/systemd/coredump"
 
 /* Core files of the program @name in @dir, of systemd-coredump, written since @since_s. */

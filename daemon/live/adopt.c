@@ -230,7 +230,7 @@ static int prepare(struct adopt *a, struct mp_err *err)
 		r = md_lookup_place_find(&a->process, a->mem, &a->place, err);
 	if (r)
 		return r;
-	/* Of the C library, and the page itself. */
+	/* Two more pages become private: the one of _dl_find_object(), and the unwinders' page. */
 	a->out->private_bytes +=
 		(a->place.jumps ? 0 : MD_LIVE_PAGE) + (a->place.page ? 0 : MD_LOOKUP_PAGE);
 	r = check_memory(a, err);

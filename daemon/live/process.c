@@ -64,7 +64,7 @@ static int compare_file(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool same_file(const struct md_mapping *a, const struct md_mapping *b)
+bool md_mapping_same_file(const struct md_mapping *a, const struct md_mapping *b)
 {
 	return a->ino == b->ino && a->dev_major == b->dev_major && a->dev_minor == b->dev_minor;
 }
@@ -82,7 +82,7 @@ static int join_files(struct md_process *p)
 	for (size_t i = 0, end; i < p->nr_maps; i = end) {
 		bool begun = false, code = false;
 
-		for (end = i; end < p->nr_maps && same_file(list[i], list[end]); end++)
+		for (end = i; end < p->nr_maps && md_mapping_same_file(list[i], list[end]); end++)
 			begun |= !list[end]->off;
 		for (size_t k = i; k < end; k++) {
 			list[k]->begun = begun;

@@ -40,6 +40,8 @@ int md_process_open(pid_t pid, struct md_process *out, struct mp_err *err);
 int md_process_read_maps(struct md_process *process, struct mp_err *err);
 void md_process_close(struct md_process *process);
 
+/* Do both map the same file? */
+bool md_mapping_same_file(const struct md_mapping *a, const struct md_mapping *b);
 /* Is it code of the C library? */
 bool md_mapping_is_libc(const struct md_mapping *mapping);
 /* The mapping that holds @address; NULL: there is none. */

@@ -39,8 +39,8 @@ int md_targets_find(const char *name, struct md_targets *out, struct mp_err *err
 int md_targets_keep(struct md_targets *targets, const char *path, const char *output,
 		    struct mp_err *err);
 /*
- * md_unit_holds - does @line of /proc/PID/cgroup name the control group of @unit, or one below it? Only slices may be above it, and for a
- * user the manager of this user's units: units of others, also those of containers, may have any name.
+ * md_unit_holds - does @line of /proc/PID/cgroup name the control group of @unit, or one below it? Only slices may be
+ * above it, and for a user the manager of this user's units. Units of others, such as containers', may have any name.
  */
 bool md_unit_holds(const char *unit, const char *line);
 /* Has the process ended meanwhile? */

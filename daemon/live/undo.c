@@ -61,8 +61,8 @@ static bool has_first_page(const struct md_process *p, const struct md_mapping *
 	const struct md_mapping *first =
 		m->start >= m->off ? md_process_mapping(p, m->start - m->off) : NULL;
 
-	return first && !first->off && first->start == m->start - m->off && first->ino == m->ino &&
-	       first->dev_major == m->dev_major && first->dev_minor == m->dev_minor;
+	return first && !first->off && first->start == m->start - m->off &&
+	       md_mapping_same_file(first, m);
 }
 
 /* Is no other code mapped that the loader has not mapped? Unwinders need the page no more then. */

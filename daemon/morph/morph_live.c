@@ -456,7 +456,7 @@ static int each_process(struct live *l)
 	return status;
 }
 
-/* Whoever ran this command may have left SIGALRM ignored or blocked. */
+/* A program inherits which signals are ignored and blocked: SIGALRM may be one of them. */
 static void begin_alarm(void)
 {
 	sigset_t set;

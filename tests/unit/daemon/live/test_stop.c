@@ -88,7 +88,7 @@ static void goes_on(void)
 	}
 }
 
-/* What a test looks into. */
+/* The process that a test changes, and how it stands still. */
 static struct md_process p;
 static struct md_gadgets gadgets;
 static struct md_stop stop;

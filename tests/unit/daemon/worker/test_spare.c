@@ -23,7 +23,7 @@ static struct md_worker worker;
 static struct md_task task;
 static struct md_live *live;
 
-/* What morph-optimize does. */
+/* Puts a new file at the path by a rename, as morph-optimize does. */
 static void replace(const char *bytes)
 {
 	char new[PATH_MAX + 8];
