@@ -23,7 +23,7 @@
 #include "libprof/cli/options.h"
 #include "libprof/cli/program.h"
 
-/* Between two looks at all jobs while some are live, in seconds: as the timer of the service. */
+/* Between two looks at all jobs while some are live, in seconds. */
 #define LOOK_S 30
 /* A second has so many parts for a version that counts. */
 #define PARTS 5
