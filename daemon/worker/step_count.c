@@ -242,7 +242,6 @@ static double least_s(const struct md_task *t)
 static int is_enough(struct md_task *t, struct md_live *live)
 {
 	const struct md_counting *c = live->counting;
-	struct mp_meter meter;
 	double more;
 	int ret;
 
@@ -250,10 +249,8 @@ static int is_enough(struct md_task *t, struct md_live *live)
 	    md_counting_cpu_s(c) < MD_WINDOWS_ENOUGH_S * t->worker->pace)
 		return 0;
 	live->windows.next_look = md_counting_nr(c) + EVERY;
+	/* Of the layout; the meter is what it is then, as the trial mends its weights by itself. */
 	ret = md_counting_is_enough(c, &more, t->err);
-	/* The layout has enough; does the meter? The trial mends its weights by itself. */
-	if (ret == 1)
-		ret = md_counting_meter(c, NULL, &meter, t->err) ?: meter.usable;
 	return ret == -EAGAIN ? 0 : ret;
 }
 

@@ -3,6 +3,7 @@
 #include "libprof/audit/effect_test.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,7 +101,7 @@ int mp_effect_add(struct mp_effect_test *test, const struct mp_pair *pair)
 	test->nr_pairs++;
 	if (test->nr_waiting < test->nr_wanted)
 		return 0;
-	ret = mp_seq_add_mean(&test->seq, take_together(test), test->nr_waiting);
+	ret = mp_seq_add_noisy(&test->seq, take_together(test), 1 / sqrt((double)test->nr_waiting));
 	test->nr_waiting = 0;
 	if (test->nr_pairs >= test->nr_entry) {
 		mp_seq_enter(&test->seq);

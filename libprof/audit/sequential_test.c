@@ -51,7 +51,7 @@ static const struct seq_kind {
 #define SEQ_NR_QUARTILES 4
 /* Clocks count in microseconds or worse; a spread of exactly 0 would divide by zero. */
 #define SEQ_SPREAD_MIN 1e-7
-/* Stakes of the estimate from means: those of the gambler in the middle. */
+/* Stakes of the estimate from uneven differences: those of the gambler in the middle. */
 #define SEQ_BALANCE 0.8
 /* The search for effects ends at a factor of e^20. */
 #define SEQ_EFFECT_MAX 20.0
@@ -221,23 +221,23 @@ static void seq_insert(struct mp_seq *seq, double d)
 
 int mp_seq_add(struct mp_seq *seq, double d)
 {
-	return mp_seq_add_mean(seq, d, 1);
+	return mp_seq_add_noisy(seq, d, 1);
 }
 
-int mp_seq_add_mean(struct mp_seq *seq, double d, size_t nr_pairs)
+int mp_seq_add_noisy(struct mp_seq *seq, double d, double noise)
 {
 	const struct seq_gambler *gamblers = seq_kinds[seq->kind].gamblers;
-	double scale, root = sqrt((double)nr_pairs);
+	double scale;
 	int err, g;
 
-	if (!isfinite(d * root) || !nr_pairs)
+	if (!isfinite(d) || !(noise > 0) || !isfinite(d / noise))
 		return -EINVAL;
 	err = seq_reserve(seq);
 	if (err)
 		return err;
-	scale = seq_spread(seq) / root;
-	seq_insert(seq, d * root);
-	seq->means |= nr_pairs > 1;
+	scale = seq_spread(seq) * noise;
+	seq_insert(seq, d / noise);
+	seq->uneven |= noise != 1;
 	seq->d[seq->nr] = d;
 	seq->scale[seq->nr] = scale;
 	seq->nr++;
@@ -345,7 +345,7 @@ double mp_seq_estimate(const struct mp_seq *seq)
 
 	if (!seq->nr)
 		return 0;
-	if (seq->means)
+	if (seq->uneven)
 		return seq_balanced(seq);
 	/* For thousands of pairs, the plain median is accurate enough and needs no memory. */
 	means = seq->nr <= 2000 ? malloc(nr * sizeof(*means)) : NULL;

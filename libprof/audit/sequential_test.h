@@ -50,8 +50,8 @@ struct mp_seq {
 	double *d;     /* differences, in order of time */
 	double *scale; /* spread assumed before each of them */
 	size_t nr, nr_alloc;
-	bool means;	/* one of the differences is a mean of several pairs */
-	double *sorted; /* the differences times the root of their pairs, ascending */
+	bool uneven;	/* some differences tell more than others */
+	double *sorted; /* the differences, each divided by its noise, ascending */
 	/* capital of each gambler against "no effect", upward and downward */
 	double up[MP_SEQ_NR_GAMBLERS], down[MP_SEQ_NR_GAMBLERS];
 	double reserve; /* part of the whole capital that does not play yet */
@@ -68,12 +68,12 @@ void mp_seq_fini(struct mp_seq *seq);
 /* mp_seq_add - one more pair's difference (finite). Return: 0, -EINVAL or -ENOMEM. */
 int mp_seq_add(struct mp_seq *seq, double d);
 /*
- * mp_seq_add_mean - one difference that is the mean, or another odd function, of the differences of
- * @nr_pairs pairs. The test stays fair: with the same program on both sides, a mean is as likely to
- * be d as -d. Its noise is assumed to be smaller by the root of @nr_pairs; if not, only power is
- * lost. @nr_pairs must not depend on the pairs' coins. Return: as mp_seq_add().
+ * mp_seq_add_noisy - one more difference, whose noise is assumed to be @noise times that of a
+ * usual one; if it is not, only power is lost. The mean of n pairs, or another odd function of
+ * them, is a difference with a noise of 1 / sqrt(n). The test stays fair as long as @noise does
+ * not depend on the pair's coin. Return: as mp_seq_add(); -EINVAL also: @noise is not above 0.
  */
-int mp_seq_add_mean(struct mp_seq *seq, double d, size_t nr_pairs);
+int mp_seq_add_noisy(struct mp_seq *seq, double d, double noise);
 /*
  * mp_seq_enter - lets a further part of the capital play from the next difference on: half of the
  * whole at the first call, which comes before any difference, then a sixth, a twelfth, 1 / 20 and so on.

@@ -28,6 +28,13 @@
  */
 #define FIT_PAIRS 4
 #define PRIOR	  0.2
+/*
+ * Guesses how unlike the work of two blocks is whose times differ as much beyond their work as those of alike blocks
+ * do; the last one: unlike work does not matter.
+ */
+static const double unlike_guesses[MP_TRIAL_NR_GUESSES] = {0.01, 0.03, 0.1, 0.3, 1, INFINITY};
+/* A guess must describe the pairs better than the last one by this, in the log of the likelihood. */
+#define GUESS_GAIN 2.0
 /* Trials whose alpha is about the same. */
 #define ALPHA_FIRST 10.0
 
@@ -168,15 +175,15 @@ static bool block_counts(const struct mp_trial_config *c, const struct mp_trial_
 }
 
 /* Adds the difference @d and its shifted copies to the tests. Return: 0, -ENOMEM. */
-static int add_speed(struct mp_trial *t, double d)
+static int add_speed(struct mp_trial *t, double d, double noise)
 {
-	int rc = mp_seq_add(&t->speed, d);
+	int rc = mp_seq_add_noisy(&t->speed, d, noise);
 
 	if (!rc)
-		rc = mp_seq_add(&t->not_slower, d + MP_TRIAL_EQUAL);
+		rc = mp_seq_add_noisy(&t->not_slower, d + MP_TRIAL_EQUAL, noise);
 	if (!rc)
-		rc = mp_seq_add(&t->not_faster, d - MP_TRIAL_EQUAL);
-	return rc ? rc : mp_seq_add(&t->harm, d + log1p(MP_TRIAL_HARM));
+		rc = mp_seq_add_noisy(&t->not_faster, d - MP_TRIAL_EQUAL, noise);
+	return rc ? rc : mp_seq_add_noisy(&t->harm, d + log1p(MP_TRIAL_HARM), noise);
 }
 
 /* Looks whether counter @i's share differs. */
@@ -282,22 +289,76 @@ static void fit_weights(struct mp_trial *t)
 		t->weights[i] /= scale[i];
 }
 
-/* The pair's difference, by weights that earlier pairs gave. */
-static double difference(struct mp_trial *t, const struct mp_trial_block blocks[2],
-			 const double work[2])
+/*
+ * How the pair differs, by weights that earlier pairs gave. @unlike: by how much the work of its blocks is unlike: half
+ * of the sum of the differences of its shares.
+ */
+static double difference(const struct mp_trial *t, const struct mp_trial_block blocks[2],
+			 double *unlike)
 {
-	double fitted[2] = {fitted_work(t, &blocks[0]), fitted_work(t, &blocks[1])};
-	bool use = t->sums.nr_pairs >= FIT_PAIRS && fitted[0] > 0 && fitted[1] > 0;
-	const double *w = use ? fitted : work;
+	double weights[MP_TRIAL_NR_COUNTERS + 1] = {0}, work[2] = {0};
 
-	return log(blocks[0].cpu_s) - log(w[0]) - log(blocks[1].cpu_s) + log(w[1]);
+	memcpy(weights, t->config.weights, t->config.nr_counters * sizeof(weights[0]));
+	if (t->sums.nr_pairs >= FIT_PAIRS && fitted_work(t, &blocks[0]) > 0 &&
+	    fitted_work(t, &blocks[1]) > 0)
+		memcpy(weights, t->weights, sizeof(weights));
+	for (size_t i = 0; i < t->blocks.nr; i++)
+		for (int v = 0; v < 2; v++)
+			work[v] += weights[i] * column_of(t, &blocks[v], i);
+	*unlike = 0;
+	for (size_t i = 0; i < t->blocks.nr; i++)
+		*unlike += weights[i] / 2 *
+			   fabs(column_of(t, &blocks[0], i) / work[0] -
+				column_of(t, &blocks[1], i) / work[1]);
+	return log(blocks[0].cpu_s) - log(work[0]) - log(blocks[1].cpu_s) + log(work[1]);
+}
+
+static double noise_of(size_t guess, double unlike)
+{
+	return hypot(1, unlike / unlike_guesses[guess]);
+}
+
+/* Minus the log of the likelihood of the pairs so far, if @guess is right and their noise is exponential. */
+static double badness(const struct mp_trial *t, size_t guess)
+{
+	const struct mp_trial_guess *g = &t->guesses[guess];
+
+	return t->sums.nr_pairs * log(g->differences) + g->logs;
+}
+
+/*
+ * The noise of a pair whose work is @unlike, as a part of that of a usual one, by what the earlier pairs say. Exchanging
+ * the names of a pair's blocks changes nothing here.
+ */
+static double guessed_noise(const struct mp_trial *t, double unlike)
+{
+	size_t best = MP_TRIAL_NR_GUESSES - 1;
+	double least = badness(t, best) - GUESS_GAIN;
+
+	for (size_t i = 0; t->sums.nr_pairs >= FIT_PAIRS && i < MP_TRIAL_NR_GUESSES - 1; i++) {
+		if (badness(t, i) < least) {
+			least = badness(t, i);
+			best = i;
+		}
+	}
+	return noise_of(best, unlike) * exp(-t->guesses[best].logs / fmax(t->sums.nr_pairs, 1));
+}
+
+static void look_at_guesses(struct mp_trial *t, double d, double unlike)
+{
+	for (size_t i = 0; i < MP_TRIAL_NR_GUESSES; i++) {
+		t->guesses[i].differences += fabs(d) / noise_of(i, unlike);
+		t->guesses[i].logs += log(noise_of(i, unlike));
+	}
 }
 
 static int add_pair_that_counts(struct mp_trial *t, const struct mp_trial_block blocks[2],
 				const double work[2])
 {
-	int rc = add_speed(t, difference(t, blocks, work));
+	double unlike, d = difference(t, blocks, &unlike);
+	int rc = add_speed(t, d, guessed_noise(t, unlike));
 
+	look_at_guesses(t, d, unlike);
 	if (!rc)
 		rc = add_shares(t, blocks, work);
 	for (int v = 0; !rc && v < 2; v++) {

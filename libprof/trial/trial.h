@@ -28,6 +28,10 @@
  * as one more counter. They are fixed before the pair's coin, and the same for both blocks, so exchanging the names
  * still turns d into -d.
  *
+ * A meter that misses what a kind of work costs errs alike in both blocks of a pair if both do this kind; if not, its
+ * error is in d. So d counts the less, the more the shares of the counters differ between the blocks; by how much, the
+ * earlier pairs say (mp_seq_add_noisy()). This rule, too, is the same for both names.
+ *
  * A pair is dropped as a whole, by a rule that does not look at how much time was taken: if one of
  * its blocks has less work, or fewer processes, than the floors, or no time at all. This rule, too,
  * is the same for both names.

@@ -13,6 +13,16 @@ struct mp_trial_pair {
 	struct mp_trial_block blocks[2];
 };
 
+enum {
+	MP_TRIAL_NR_GUESSES = 6
+};
+
+/* How well it describes the pairs so far that blocks of unlike work are unlike in time, beyond their work. */
+struct mp_trial_guess {
+	double differences; /* the sum of |d|, each divided by its pair's noise */
+	double logs;	    /* the sum of the logs of that noise */
+};
+
 struct mp_trial {
 	struct mp_trial_config config;
 	struct mp_trial_pair *pairs;
@@ -30,6 +40,7 @@ struct mp_trial {
 	struct mp_fit blocks;
 	uint32_t nr_blocks;
 	double weights[MP_TRIAL_NR_COUNTERS + 1];
+	struct mp_trial_guess guesses[MP_TRIAL_NR_GUESSES];
 	struct mp_seq speed;		      /* log(time of 0) - log(time of 1) */
 	struct mp_seq not_slower, not_faster; /* the same plus, minus MP_TRIAL_EQUAL */
 	struct mp_seq harm;		      /* the same plus log(1 + MP_TRIAL_HARM) */

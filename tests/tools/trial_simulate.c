@@ -81,7 +81,7 @@ static void print_effects(size_t nr, uint32_t max, enum me_use use, double sd,
 static void print_all_effects(size_t nr, uint32_t max)
 {
 	static const double effects[] = {-0.2, -0.03, -0.01, 0.01, 0.02, 0.03, 0.05, 0.1};
-	static const double three[] = {-0.03, 0.03};
+	static const double three[] = {-0.03, 0.03}, kinds[] = {-0.03, 0.03, 0.08};
 	static const double sds[] = {0.02, 0.06, SD / M_SQRT2, SD};
 
 	for (size_t i = 0; i < sizeof(sds) / sizeof(sds[0]); i++) {
@@ -90,6 +90,14 @@ static void print_all_effects(size_t nr, uint32_t max)
 		print_head();
 		print_effects(nr, max, ME_USE_STEADY, sds[i], effects,
 			      sizeof(effects) / sizeof(effects[0]));
+		putchar('\n');
+	}
+	for (size_t i = 0; i < 2; i++) {
+		printf("Kinds of work that the counters hardly tell, noise of %.1f %% in a block\n\n",
+		       100 * sds[i]);
+		print_head();
+		print_effects(nr, max, ME_USE_KINDS, sds[i], kinds,
+			      sizeof(kinds) / sizeof(kinds[0]));
 		putchar('\n');
 	}
 	printf("Noise of %.1f %% in a block, other kinds of use\n\n", 100 * SD);

@@ -22,13 +22,17 @@
  */
 static const double shares[2][NR_COUNTERS] = {{0.4, 0.3, 0.2, 0.1}, {0.1, 0.2, 0.3, 0.4}};
 static const double costs[NR_COUNTERS] = {1.3, 1.1, 0.9, 0.7};
+/* ME_USE_KINDS: how many kinds of work, and the deviation of the log of what a second of each costs. */
+#define NR_KINDS   8
+#define KIND_COSTS 0.3
 
 const char *me_use_name(enum me_use use)
 {
 	static const char *const names[ME_NR_USES] = {
 		[ME_USE_STEADY] = "steady",	      [ME_USE_TENFOLD] = "tenfold",
 		[ME_USE_SECOND] = "second user",      [ME_USE_CHANGING] = "changing mix",
-		[ME_USE_ADVERSARY] = "past is known", [ME_USE_INSIDER] = "coin is known",
+		[ME_USE_ADVERSARY] = "past is known", [ME_USE_KINDS] = "kinds",
+		[ME_USE_INSIDER] = "coin is known",
 	};
 
 	return use < ME_NR_USES ? names[use] : "unknown";
@@ -40,6 +44,11 @@ struct world {
 	uint64_t random;     /* of work and coins, apart from the noise */
 	double level;	     /* of the random walk */
 	uint64_t ran_new[2]; /* pairs in which the new version ran in the first, second block */
+	struct {
+		double shares[NR_COUNTERS];
+		double cost;
+	} kinds[NR_KINDS];
+	size_t kind;
 };
 
 static double uniform(struct world *w)
@@ -62,8 +71,22 @@ static double second_part(struct world *w, int at, int version)
 	case ME_USE_INSIDER: return version ? 0.5 : 0;
 	case ME_USE_STEADY:
 	case ME_USE_TENFOLD:
+	case ME_USE_KINDS:
 	case ME_NR_USES:
 	default: return 0;
+	}
+}
+
+static void make_kinds(struct world *w)
+{
+	for (size_t k = 0; k < NR_KINDS; k++) {
+		double sum = 0;
+
+		w->kinds[k].cost = exp(KIND_COSTS * gaussian(w));
+		for (int i = 0; i < NR_COUNTERS; i++)
+			sum += w->kinds[k].shares[i] = exp(gaussian(w));
+		for (int i = 0; i < NR_COUNTERS; i++)
+			w->kinds[k].shares[i] /= sum;
 	}
 }
 
@@ -76,13 +99,19 @@ static void run_block(struct world *w, int at, int version, struct mp_trial_bloc
 	double noise = fmax(-50, fmin(scale * me_noise_next(&w->noise), 50));
 
 	*out = (struct mp_trial_block){.processes = 10};
+	if (w->sim->use == ME_USE_KINDS && uniform(w) < 1.0 / 3)
+		w->kind = (size_t)(uniform(w) * NR_KINDS);
 	for (int i = 0; i < NR_COUNTERS; i++) {
-		double share = (1 - part) * shares[0][i] + part * shares[1][i];
+		double share = w->sim->use == ME_USE_KINDS
+				       ? w->kinds[w->kind].shares[i]
+				       : (1 - part) * shares[0][i] + part * shares[1][i];
 		double work = seconds * share * (1 + JITTER * (2 * uniform(w) - 1));
 
 		out->counts[i] = (uint64_t)(work / WEIGHT);
 		cpu_s += costs[i] * work;
 	}
+	if (w->sim->use == ME_USE_KINDS)
+		cpu_s *= w->kinds[w->kind].cost;
 	out->cpu_s = cpu_s * exp(noise - version * w->sim->effect);
 }
 
@@ -112,6 +141,8 @@ static int one_trial(struct me_trial_simulation *sim, size_t nr, uint32_t *pairs
 	struct mp_trial *t;
 	int rc = mp_trial_new(&config, &t);
 
+	if (sim->use == ME_USE_KINDS)
+		make_kinds(&w);
 	me_noise_init(&w.noise, sim->noise, sim->seed + nr * 0x632be59bd9b4e019);
 	if (!rc)
 		rc = run_trial(&w, t);

@@ -19,6 +19,7 @@ enum me_use {
 	ME_USE_SECOND,	 /* the second user works in every second block */
 	ME_USE_CHANGING, /* the mix of users changes slowly, by a random walk */
 	ME_USE_ADVERSARY, /* the second user sees all past orders, and works where the new version ran more often */
+	ME_USE_KINDS, /* eight kinds of work, of which the counters tell little; one block in three begins another */
 	ME_USE_INSIDER, /* the second user works in the new version's blocks only: the coin is no secret */
 	ME_NR_USES
 };

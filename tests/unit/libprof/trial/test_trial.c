@@ -474,6 +474,19 @@ TEST_EACH(trial_never_takes_a_slower_version, ME_USE_INSIDER)
 }
 
 /*
+ * Kinds of work of which the counters tell little: pairs of two kinds count less. All trials end within 300 pairs, half
+ * within 80; if such pairs count as others do, a quarter does not end within 400.
+ */
+TEST(trial_of_kinds_of_work)
+{
+	struct me_trial_simulation sim =
+		simulated(ME_USE_KINDS, ME_NOISE_GAUSSIAN, log(1.03), 0.02, 100, 300);
+
+	ck_assert_uint_ge(sim.nr[MP_TRIAL_FASTER], 97);
+	ck_assert_uint_le(sim.median_pairs, 80);
+}
+
+/*
  * Three per cent, where the noise of a pair is 10 %: half of the trials find it within 150 pairs.
  */
 TEST(trial_finds_three_per_cent)
