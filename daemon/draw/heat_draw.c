@@ -298,7 +298,8 @@ int md_heat_draw_html(const struct md_heat_picture *p, FILE *out)
 		"<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>"
 		"<meta charset=\"utf-8\"/><title>%t</title>\n"
 		"<style>body{margin:0;background:#fff}svg{display:block;max-height:100vh;"
-		"width:100%%}</style></head><body>\n",
+		"width:100%%}@media(prefers-color-scheme:dark){"
+		"html{background:#fff;filter:invert(.9) hue-rotate(180deg)}}</style></head><body>\n",
 		p->program);
 	r = md_heat_draw_svg(p, out);
 	fputs("</body></html>\n", out);

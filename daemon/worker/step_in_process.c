@@ -185,8 +185,11 @@ static int judge(struct md_task *t, const struct found *f)
 		return f->nr_original && !f->nr_undecided
 			       ? end_without_gain(t, MP_JOB_NOT_FASTER, "not faster",
 						  "each audited function is faster as it was")
-			       : end_without_gain(t, MP_JOB_UNDECIDED, "undecided",
-						  "of no function the new order was found faster");
+			       : end_without_gain(
+					 t, MP_JOB_UNDECIDED, "undecided",
+					 f->pairs
+						 ? "of no function the new order was found faster"
+						 : "no process gave a window that could be judged");
 	e.gain = t->job->gain;
 	e.gain.ratio = 1 / (1 - f->saved);
 	e.gain.lowest = 1 / (1 - f->least);
