@@ -524,7 +524,7 @@ static int check_still_unused(struct adopt *a, struct mp_err *err)
 static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *err)
 {
 	struct md_version *v = a->version;
-	const struct md_stack_query query = {is_inside, a, 0};
+	const struct md_stack_query query = {.wanted = is_inside, .arg = a};
 	char name[256];
 	uint64_t found;
 	pid_t tid;

@@ -331,22 +331,23 @@ static bool has_scratch(struct injector *in)
 
 /* ---- calls -------------------------------------------------------------------------------------- */
 
-/* Lets the thread run to the next entry or exit of a system call. */
+/*
+ * Lets the thread run to the next entry or exit of a system call. All signals are blocked but SIGSTOP: the kernel notes it for the
+ * whole process, and the thread stops when it is let go, unless a SIGCONT has come until then.
+ */
 static int next_syscall_stop(struct injector *in)
 {
-	int status, r;
+	int status, signal = 0, r;
 
 	for (;;) {
-		if (ptrace(PTRACE_SYSCALL, in->thread->tid, 0, 0))
+		if (ptrace(PTRACE_SYSCALL, in->thread->tid, 0, (long)signal))
 			return -ESRCH;
 		r = md_stop_await(in->thread->tid, true, &status);
 		if (r)
 			return r;
 		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
 			return 0;
-		/* All signals are blocked but SIGSTOP, which it gets later. */
-		if (status >> 16 == 0)
-			in->thread->signal = WSTOPSIG(status);
+		signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
 	}
 }
 
@@ -367,12 +368,13 @@ static int run_call(struct injector *in, const struct user_regs_struct *regs, lo
 	return 0;
 }
 
-static bool is_right_file(pid_t pid, long fd, const struct md_injection *what)
+/* A thread may have descriptors of its own. */
+static bool is_right_file(pid_t tid, long fd, const struct md_injection *what)
 {
 	struct stat st;
 	char name[64];
 
-	snprintf(name, sizeof(name), "/proc/%d/fd/%ld", (int)pid, fd);
+	snprintf(name, sizeof(name), "/proc/%d/fd/%ld", (int)tid, fd);
 	return !stat(name, &st) && st.st_dev == what->dev && st.st_ino == what->ino;
 }
 
@@ -424,7 +426,7 @@ static int map_file(struct injector *in, pid_t pid, const struct md_injection *w
 	if (pwrite(in->mem, &rdi, sizeof(rdi),
 		   (off_t)(in->frames[1] + offsetof(struct frame, context.rdi))) != sizeof(rdi))
 		result = -EIO;
-	else if (!is_right_file(pid, fd, what))
+	else if (!is_right_file(in->thread->tid, fd, what))
 		result = -ESTALE;
 	else {
 		regs = map_regs(in, what, (uint64_t)fd);

@@ -109,25 +109,58 @@ static bool stays_blocked(pid_t pid)
 	return true;
 }
 
+/*
+ * Do both use the same memory? Return: 1, 0; -errno: that cannot be told. A process that may not be looked at has other rights
+ * than @pid, such as a set-uid program that it has started: between vfork() and exec it has the same.
+ */
+static int share(pid_t pid, pid_t other)
+{
+	int r = (int)syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0);
+
+	if (r >= 0)
+		return r == 0;
+	return errno == ESRCH || errno == EPERM ? 0 : -errno;
+}
+
+static int refuse_unknown(pid_t pid, int r, struct mp_err *err)
+{
+	return mp_err_set(err, EPERM,
+			  "process %d: whether another one shares its memory cannot be told: %s",
+			  (int)pid, strerror(-r));
+}
+
+/* Can the kernel tell which processes share memory? */
+static int check_kernel(pid_t pid, struct mp_err *err)
+{
+	int r = share(getpid(), getpid());
+
+	if (r != 1)
+		return refuse_unknown(pid, r ? r : -EPERM, err);
+	return access("/proc/thread-self/children", F_OK)
+		       ? refuse(pid, "the kernel does not list children (CONFIG_PROC_CHILDREN)",
+				err)
+		       : 0;
+}
+
 /* Does any process, child or not, share the memory of @pid? */
 static int check_alone(pid_t pid, struct mp_err *err)
 {
 	struct dirent *e;
 	DIR *dir = opendir("/proc");
-	bool shares = false;
+	int r = 0;
 
 	if (!dir)
 		return mp_err_set(err, errno, "/proc: %s", strerror(errno));
-	while (!shares && (e = readdir(dir))) {
+	while (!r && (e = readdir(dir))) {
 		pid_t other = (pid_t)atoi(e->d_name);
 
-		shares = other > 0 && other != pid &&
-			 syscall(SYS_kcmp, pid, other, KCMP_VM, 0, 0) == 0;
+		r = other > 0 && other != pid ? share(pid, other) : 0;
 	}
 	closedir(dir);
-	return shares ? refuse(pid, "another process shares its memory (between vfork and exec)",
-			       err)
-		      : 0;
+	if (r < 0)
+		return refuse_unknown(pid, r, err);
+	return r ? refuse(pid, "another process shares its memory (between vfork and exec)", err)
+		 : 0;
 }
 
 /* A child between vfork() and exec soon has memory of its own. */
@@ -172,45 +205,54 @@ int md_process_check(const struct md_process *p, struct mp_err *err)
 		r = check_namespaces(p->pid, err);
 	if (!r)
 		r = check_confined(p->pid, err);
+	if (!r)
+		r = check_kernel(p->pid, err);
 	return r ? r : stays_shared(p->pid, err);
 }
 
-/* Does any child that @thread made share the memory of @pid? */
-static bool child_shares(pid_t pid, pid_t thread)
+/* Does any child that @thread made share the memory of @pid? Return: 1, 0; -errno: that cannot be told. */
+static int child_shares(pid_t pid, pid_t thread)
 {
 	char name[96], *text = NULL, *at, *end;
 	size_t room = 0;
-	bool shares = false;
+	int r = 0;
 	FILE *f;
 
 	snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)pid, (int)thread);
 	f = fopen(name, "re");
-	if (!f)
-		return false;
+	if (!f) {
+		r = -errno;
+		/* The thread has ended, and with it the list; its children are another thread's now. */
+		*strrchr(name, '/') = '\0';
+		return r == -ENOENT && access(name, F_OK) ? 0 : r;
+	}
 	if (getdelim(&text, &room, '\0', f) > 0)
-		for (at = text; !shares; at = end) {
+		for (at = text; !r; at = end) {
 			long child = strtol(at, &end, 10);
 
 			if (end == at)
 				break;
-			shares = syscall(SYS_kcmp, pid, (pid_t)child, KCMP_VM, 0, 0) == 0;
+			r = share(pid, (pid_t)child);
 		}
+	else if (ferror(f))
+		r = -errno;
 	free(text);
 	fclose(f);
-	return shares;
+	return r;
 }
 
 int md_process_check_shared(pid_t pid, struct mp_err *err)
 {
-	bool shares = false;
 	pid_t *threads;
 	size_t nr;
 	int r = md_process_threads(pid, &threads, &nr);
 
 	if (r)
 		return mp_err_set(err, -r, "process %d: %s", (int)pid, strerror(-r));
-	for (size_t i = 0; i < nr && !shares; i++)
-		shares = child_shares(pid, threads[i]);
+	for (size_t i = 0; i < nr && !r; i++)
+		r = child_shares(pid, threads[i]);
 	free(threads);
-	return shares ? refuse(pid, "a child shares its memory (between vfork and exec)", err) : 0;
+	if (r < 0)
+		return refuse_unknown(pid, r, err);
+	return r ? refuse(pid, "a child shares its memory (between vfork and exec)", err) : 0;
 }

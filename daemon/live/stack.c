@@ -19,6 +19,8 @@
 #define STACKS_MAX ((uint64_t)1 << 30)
 /* Bytes of addresses that the process may write to, whether there is memory or not. */
 #define SPAN_MAX ((uint64_t)256 << 30)
+/* Bytes of addresses that it may not write to; much of that is only reserved. */
+#define PROTECTED_SPAN_MAX ((uint64_t)16 << 30)
 /* A signal's frame: words from the return address of its handler to the interrupted stack pointer. */
 #define FRAME_SP 21
 /* From the word with the segment registers, which the kernel writes to each such frame, back to the stack pointer. */
@@ -35,7 +37,8 @@ struct search {
 	uint64_t starts[NR_STACKS],
 		ends[NR_STACKS]; /* of the current thread, searched or to be searched */
 	size_t nr;
-	uint64_t total; /* bytes of all threads' stacks so far */
+	uint64_t own_data; /* of the current thread */
+	uint64_t total;	   /* bytes of all threads' stacks so far */
 	uint64_t words[CHUNK_WORDS];
 };
 
@@ -53,21 +56,38 @@ static size_t read_words(pid_t pid, uint64_t address, uint64_t *words, size_t nr
 	return n < 0 ? 0 : (size_t)n / 8;
 }
 
+/*
+ * The end of the stack at @sp in the mapping @m. The kernel cuts a mapping in two where a page of it is locked, say, or has got
+ * other rights. A stack with which a thread began ends with the thread's own data; other memory may follow at once.
+ */
+static uint64_t stack_end(const struct search *s, const struct md_mapping *m, uint64_t sp)
+{
+	const struct md_mapping *last = s->process->maps + s->process->nr_maps - 1;
+	uint64_t end = m->end;
+
+	while (s->own_data - sp >= end - sp && m < last && m[1].start == end && m[1].read &&
+	       m[1].write && m[1].shared == m->shared)
+		end = (++m)->end;
+	return end;
+}
+
 /* Adds the stack at @sp. Return: 0, -EFBIG. */
 static int add_stack(struct search *s, uint64_t sp)
 {
 	const struct md_mapping *m = md_process_mapping(s->process, sp);
-	uint64_t start = sp & ~(uint64_t)7;
+	uint64_t start = sp & ~(uint64_t)7, end;
 
 	for (size_t i = 0; i < s->nr; i++)
 		if (start >= s->starts[i] && start < s->ends[i])
 			return 0;
-	if (!m || !m->read || s->nr == NR_STACKS || m->end - start > STACK_MAX ||
-	    m->end - start > STACKS_MAX - s->total)
+	if (!m || !m->read || s->nr == NR_STACKS)
 		return -EFBIG;
-	s->total += m->end - start;
+	end = stack_end(s, m, sp);
+	if (end - start > STACK_MAX || end - start > STACKS_MAX - s->total)
+		return -EFBIG;
+	s->total += end - start;
 	s->starts[s->nr] = start;
-	s->ends[s->nr++] = m->end;
+	s->ends[s->nr++] = end;
 	return 0;
 }
 
@@ -140,6 +160,7 @@ static int search_thread(struct search *s, const struct md_thread *t, uint64_t *
 			return 1;
 		}
 	s->nr = 0;
+	s->own_data = t->regs.fs_base;
 	r = add_stack(s, t->regs.rsp);
 	for (size_t i = 0; !r && i < s->nr; i++)
 		r = search_stack(s, i, found);
@@ -184,26 +205,40 @@ static bool is_wanted_hidden(const struct md_stack_query *q, uint64_t word, uint
 
 struct memory {
 	pid_t pid;
-	int pagemap; /* /proc/PID/pagemap: a word for each page, of which the two highest bits say that it exists */
+	int pagemap; /* /proc/PID/pagemap: a word for each page */
 	const struct md_stack_query *query;
 	uint64_t guard, limit, total, span;
-	uint64_t exists[512], words[512 * 512];
+	uint64_t pages[512], words[512 * 512];
 };
 
-/* Searches @nr pages from @start on, at most 512. Return: as md_memory_search(). */
-static int search_pages(struct memory *m, uint64_t start, size_t nr, uint64_t *found)
+/* In a word of the page map. */
+#define IN_MEMORY (UINT64_C(1) << 63)
+#define SWAPPED	  (UINT64_C(1) << 62)
+#define IN_A_FILE (UINT64_C(1) << 61) /* or shared memory */
+
+/* Was the page written to by the process, if it has rights to do so no longer? */
+static bool is_there(const struct md_mapping *map, uint64_t page)
+{
+	return (page & (IN_MEMORY | SWAPPED)) && (map->write || !(page & IN_A_FILE));
+}
+
+/* Searches @nr pages of @map from @start on, at most 512. Return: as md_memory_search(). */
+static int search_pages(struct memory *m, const struct md_mapping *map, uint64_t start, size_t nr,
+			uint64_t *found)
 {
 	size_t run;
 
-	if (pread(m->pagemap, m->exists, nr * 8, (off_t)(start / 4096 * 8)) != (ssize_t)(nr * 8))
+	if (pread(m->pagemap, m->pages, nr * 8, (off_t)(start / 4096 * 8)) != (ssize_t)(nr * 8))
 		return -EIO;
 	for (size_t i = 0; i < nr; i += run) {
-		for (run = 0; i + run < nr && m->exists[i + run] >> 62; run++)
+		for (run = 0; i + run < nr && is_there(map, m->pages[i + run]); run++)
 			;
 		if (!run) {
 			run = 1;
 			continue;
 		}
+		if (!map->read)
+			return -EACCES;
 		m->total += run * 4096;
 		if (m->total > m->limit)
 			return -EFBIG;
@@ -218,6 +253,34 @@ static int search_pages(struct memory *m, uint64_t start, size_t nr, uint64_t *f
 	return 0;
 }
 
+/*
+ * May the process keep its data there? Code of a file that is not to be written has only what was written as code, also by us;
+ * the kernel's own mappings cannot be written at all.
+ */
+static bool is_searched(const struct md_stack_query *q, const struct md_mapping *map)
+{
+	for (size_t i = 0; i < sizeof(q->skip) / sizeof(*q->skip); i++)
+		if (q->skip[i] && map->start == q->skip[i])
+			return false;
+	return map->write ||
+	       !(map->shared || (map->exec && map->path[0] == '/') || !strncmp(map->path, "[v", 2));
+}
+
+static int search_mapping(struct memory *m, const struct md_mapping *map, uint64_t *found)
+{
+	int r = 0;
+
+	m->span += map->end - map->start;
+	if (m->span > (map->write ? SPAN_MAX : PROTECTED_SPAN_MAX))
+		return -EFBIG;
+	for (uint64_t at = map->start; !r && at < map->end; at += 512 * 4096) {
+		size_t nr = (map->end - at) / 4096;
+
+		r = search_pages(m, map, at, nr < 512 ? nr : 512, found);
+	}
+	return r;
+}
+
 int md_memory_search(const struct md_stop *stop, const struct md_process *process, uint64_t limit,
 		     const struct md_stack_query *query, uint64_t *found, struct mp_err *err)
 {
@@ -230,24 +293,16 @@ int md_memory_search(const struct md_stop *stop, const struct md_process *proces
 	m.guard = guard_of(stop->pid, &stop->threads[0]);
 	m.limit = limit;
 	m.total = 0;
-	m.span = 0;
 	snprintf(name, sizeof(name), "/proc/%d/pagemap", (int)stop->pid);
 	m.pagemap = open(name, O_RDONLY | O_CLOEXEC);
 	if (m.pagemap < 0)
 		r = -errno;
-	for (size_t i = 0; !r && i < process->nr_maps; i++) {
-		const struct md_mapping *map = &process->maps[i];
-
-		if (!map->write || !map->read || (query->skip && map->start == query->skip))
-			continue;
-		m.span += map->end - map->start;
-		if (m.span > SPAN_MAX)
-			r = -EFBIG;
-		for (uint64_t at = map->start; !r && at < map->end; at += 512 * 4096) {
-			size_t nr = (map->end - at) / 4096;
-
-			r = search_pages(&m, at, nr < 512 ? nr : 512, found);
-		}
+	/* What can be written to first: there may be too much of it, and then there is no need to look at what is reserved. */
+	for (int pass = 0; pass < 2; pass++) {
+		m.span = 0;
+		for (size_t i = 0; !r && i < process->nr_maps; i++)
+			if (process->maps[i].write != pass && is_searched(query, &process->maps[i]))
+				r = search_mapping(&m, &process->maps[i], found);
 	}
 	if (m.pagemap >= 0)
 		close(m.pagemap);

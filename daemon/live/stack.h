@@ -17,7 +17,7 @@ struct md_stack_query {
 	/* Is this an address that is looked for? */
 	bool (*wanted)(void *arg, uint64_t address);
 	void *arg;
-	uint64_t skip; /* start of a mapping that holds no addresses, in a search of all memory; 0: none */
+	uint64_t skip[2]; /* starts of mappings that hold no addresses, in a search of all memory; 0: none */
 };
 
 /*
@@ -31,9 +31,9 @@ int md_stacks_search(const struct md_stop *stop, const struct md_process *proces
 		     uint64_t *found, pid_t *tid, struct mp_err *err);
 
 /*
- * md_memory_search - searches all memory that the process can write, @limit bytes at most, as above; also for
+ * md_memory_search - searches all memory that the process can write or has written, @limit bytes at most, as above; also for
  * addresses that setjmp() has saved, which glibc hides by a number of the thread. Return: 0, 1; -EFBIG: more than that is
- * resident; -EIO.
+ * resident; -EACCES: it has written memory that it may not read now; -EIO.
  */
 int md_memory_search(const struct md_stop *stop, const struct md_process *process, uint64_t limit,
 		     const struct md_stack_query *query, uint64_t *found, struct mp_err *err);

@@ -16,6 +16,7 @@
 
 struct md_thread {
 	pid_t tid;
+	bool asked; /* to stop */
 	bool stopped;
 	int signal; /* it stopped to take this signal, which it gets when it goes on; 0: none */
 	struct user_regs_struct regs; /* when it stopped */
@@ -32,13 +33,14 @@ struct md_stop {
 };
 
 /*
- * md_stop_all - stops all threads. Return: 0; -EAGAIN: not in time, or one of them waits in the kernel; -ETIMEDOUT: the
- * same, and it still does, so that no other try is possible; -EPERM, -ESRCH; each with a message. Then all go on.
+ * md_stop_all - stops all threads. Return: 0; -EAGAIN: not in time, or one of them waits in the kernel, or in a system call
+ * that would end halfway; -ETIMEDOUT: the same, and it still does, so that no other try is possible; -EPERM, -ESRCH; each with
+ * a message. Then all go on.
  */
 int md_stop_all(pid_t pid, struct md_stop *out, struct mp_err *err);
 /*
- * md_stop_thread - stops only thread @tid, for which the others do not wait. Return: as above; -ESRCH without a message if
- * it has ended.
+ * md_stop_thread - stops only thread @tid, for which the others do not wait. Return: as above; -ESRCH, perhaps without a
+ * message: it has ended, or is another process's.
  */
 int md_stop_thread(pid_t pid, pid_t tid, struct md_stop *out, struct mp_err *err);
 /* md_stop_end - all threads go on. Return: how long they stood, in nanoseconds. */

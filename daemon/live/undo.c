@@ -55,14 +55,21 @@ static int unmap_range(struct undo *u, struct md_stop *stop, uint64_t address, u
 	return md_inject(stop, u->process, u->mem, &u->gadgets, &what, err);
 }
 
-/* Is the first page of the mapping's file mapped at the same distance? What the loader maps begins with it. */
-static bool has_first_page(const struct md_process *p, const struct md_mapping *m)
+/*
+ * Has the loader mapped the file of @m here? It maps the first page, and behind it, at the same distance as in the file or
+ * without a gap (lld), the other ones.
+ */
+static bool is_loaded(const struct md_process *p, const struct md_mapping *m)
 {
 	const struct md_mapping *first =
 		m->start >= m->off ? md_process_mapping(p, m->start - m->off) : NULL;
 
-	return first && !first->off && first->start == m->start - m->off &&
-	       md_mapping_same_file(first, m);
+	if (first && !first->off && first->start == m->start - m->off &&
+	    md_mapping_same_file(first, m))
+		return true;
+	while (m->off && m > p->maps && m[-1].end == m->start && md_mapping_same_file(&m[-1], m))
+		m--;
+	return !m->off;
 }
 
 /* Is no other code mapped that the loader has not mapped? Unwinders need the page no more then. */
@@ -72,7 +79,7 @@ static bool is_last(const struct undo *u)
 		const struct md_mapping *m = &u->process->maps[i];
 
 		if (m->exec && m->path[0] == '/' && m->start != md_version_segment(u->version) &&
-		    !has_first_page(u->process, m))
+		    !is_loaded(u->process, m))
 			return false;
 	}
 	return true;
@@ -117,11 +124,11 @@ static int unmap(struct undo *u, struct md_stop *stop, struct mp_err *err)
  */
 static int remove_copies(struct undo *u, struct md_stop *stop, struct mp_err *failed)
 {
-	const struct md_stack_query stacks = {leads_to_copy, u, 0},
-				    memory = {is_copy, u,
-					      u->version->counters_size
-						      ? md_version_counters(u->version)
-						      : 0};
+	const uint64_t counters = u->version->counters_size ? md_version_counters(u->version) : 0;
+	const struct md_stack_query stacks = {.wanted = leads_to_copy, .arg = u},
+				    memory = {.wanted = is_copy,
+					      .arg = u,
+					      .skip = {counters, u->place.page}};
 	char *why = u->out->why_mapped;
 	struct mp_err err = {0};
 	uint64_t found = 0;

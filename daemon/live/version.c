@@ -23,6 +23,8 @@
 #define READ_MAX ((uint64_t)16 << 30)
 /* An opened file counts as at least so many bytes. */
 #define FILE_COST ((uint64_t)1 << 20)
+/* As the kernel writes the path of a file that another one has replaced. */
+#define DELETED " (deleted)"
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
@@ -331,6 +333,21 @@ struct md_version *md_versions_of(const struct md_versions *versions, const char
 		    versions->list[i].output_dev == st.st_dev)
 			return &versions->list[i];
 	return NULL;
+}
+
+bool md_version_is_of(const struct md_version *v, const char *file)
+{
+	const char *mapped = v->original_path;
+	size_t len = strlen(file);
+	struct stat st;
+
+	if (!strncmp(mapped, file, len) && (!mapped[len] || !strcmp(mapped + len, DELETED)))
+		return true;
+	if (!strncmp(v->path, file, len) &&
+	    (!v->path[len] || v->path[len] == '/' || !strcmp(v->path + len, DELETED)))
+		return true;
+	/* The process may know it by another name. */
+	return !stat(file, &st) && st.st_dev == v->original_dev && st.st_ino == v->original_ino;
 }
 
 void md_versions_take(struct md_versions *versions, struct md_version *version,

@@ -87,6 +87,11 @@ int md_versions_find(struct md_process *process, bool changes, struct md_version
 		     struct mp_err *err);
 /* The version whose output is the file at @path; NULL: there is none. */
 struct md_version *md_versions_of(const struct md_versions *versions, const char *path);
+/*
+ * Is @file its original, whether or not another one lies there now, or its output, or a directory above the output? @file is
+ * without symbolic links, and need not be there any more.
+ */
+bool md_version_is_of(const struct md_version *version, const char *file);
 /* Moves @version, one of @versions, to *@out. Ownership: md_version_close(). */
 void md_versions_take(struct md_versions *versions, struct md_version *version,
 		      struct md_version *out);

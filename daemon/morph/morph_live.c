@@ -48,6 +48,7 @@ struct live {
 	enum action action;
 	bool has_action, dry_run;
 	const char *target, *output, *counts;
+	char *meant; /* undo: whose versions, as for md_version_is_of(); NULL: all */
 	double max_private, max_searched, nr_places; /* 0 places: one, of any size */
 	struct md_targets targets;
 	json_t *rows;	/* NULL: text */
@@ -84,7 +85,7 @@ static void take_word(void *data, char *arg, struct argp_state *state)
 		argp_error(state, "%s: not an action; adopt, undo, status or place", arg);
 	} else if (!l->target) {
 		l->target = arg;
-	} else if (!l->output && (l->action == ADOPT || l->action == PLACE)) {
+	} else if (!l->output && l->action != STATUS) {
 		l->output = arg;
 	} else {
 		argp_error(state, "%s: too many arguments", arg);
@@ -133,7 +134,8 @@ static const struct mp_usage usage = {
 	.doc = "Put the code of FILE, which morph-optimize wrote with --live-at, into a running process; take "
 	       "it back; say where such code is; or print the address for --live-at. PROCESS is a number, "
 	       "a unit of systemd such as nginx.service, or the path of a program: all processes that run it. "
-	       "Another version that is in use is replaced.\v"
+	       "Another version that is in use is replaced. undo takes back all versions, or those of FILE: of this "
+	       "original, this version, or those below this directory. The path of a program means its versions.\v"
 	       "The process stands still for some milliseconds, and is refused, with the reason, where "
 	       "anything could go wrong.",
 	.shared = &md_cli_common_argp};
@@ -332,8 +334,13 @@ static int each_version(struct live *l, pid_t pid)
 	int r = l->action == UNDO ? open_locked(pid, &process, &versions, &lock, &err)
 				  : open_versions(pid, true, &process, &versions, &err);
 
-	for (size_t i = 0; !r && !status && i < versions.nr; i++)
-		status = one_version(l, &process, &versions, &versions.list[i]);
+	for (size_t i = 0; !r && i < versions.nr; i++) {
+		int one = l->meant && !md_version_is_of(&versions.list[i], l->meant)
+				  ? 0
+				  : one_version(l, &process, &versions, &versions.list[i]);
+
+		status = status ? status : one;
+	}
 	/* A search of all processes leaves out a process that has ended, or whose first thread has ended. */
 	if (r && (l->target || !(r == -ESRCH || md_process_goes_on_alone(pid))))
 		status = process_failed(l, pid, r, &err);
@@ -420,7 +427,7 @@ static int run_child(struct live *l, const struct md_target *target)
 	}
 	argv[n++] = (char *)names[l->action];
 	argv[n++] = number;
-	argv[n++] = (char *)l->output;
+	argv[n++] = l->meant ? l->meant : (char *)l->output;
 	r = md_run_tool(argv, &out, &err);
 	free(counts);
 	if (r > 128)
@@ -468,13 +475,27 @@ static void begin_alarm(void)
 	alarm(PROCESS_MOST_S);
 }
 
+/* Of the processes of a program, undo takes the program's versions: those of libraries are not what was asked for. */
+static int choose_meant(struct live *l, struct mp_err *err)
+{
+	const char *file = l->output ? l->output : strchr(l->target, '/') ? l->target : NULL;
+
+	if (!file)
+		return 0;
+	l->meant = realpath(file, NULL);
+	if (!l->meant)
+		l->meant = strdup(file);
+	return l->meant ? 0 : mp_err_code(err, ENOMEM);
+}
+
 static int run(struct live *l)
 {
 	struct mp_err err = {0};
-	int r;
+	int r = l->action == UNDO ? choose_meant(l, &err) : 0;
 
 	begin_alarm();
-	r = md_targets_find(l->target, &l->targets, &err);
+	if (!r)
+		r = md_targets_find(l->target, &l->targets, &err);
 	if (!r && l->action == ADOPT && strchr(l->target, '/'))
 		r = md_targets_keep(&l->targets, l->target, l->output, &err);
 	/* Nothing has to be taken back from a program that nobody runs, or that is gone. */
@@ -511,6 +532,7 @@ int md_morph_live(struct md_cli *cli, int argc, char **argv)
 	}
 	r = run(&l);
 	md_targets_free(&l.targets);
+	free(l.meant);
 	if (cli->json) {
 		if (print_json(&l))
 			r = MP_EXIT_FAILED;

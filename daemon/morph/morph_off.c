@@ -292,7 +292,7 @@ static void remove_work(const struct off *off)
 static int take_back(struct off *off)
 {
 	struct mp_err err = {0};
-	int r = md_take_back(NULL, off->state_dir, &off->nr_processes, &err);
+	int r = md_take_back(off->state_dir, &off->nr_processes, &err);
 
 	return r < 0 ? md_cli_fail("%s", err.msg) : r ? MP_EXIT_FAILED : 0;
 }

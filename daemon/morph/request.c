@@ -516,7 +516,7 @@ int md_request_undo(struct md_request *r, struct mp_err *err)
 		snprintf(r->why, sizeof(r->why), "the original was not put back");
 		return ret;
 	}
-	ret = md_take_back(r->path, NULL, &(size_t){0}, err);
+	ret = md_take_back(r->path, &(size_t){0}, err);
 	if (ret) {
 		snprintf(r->why, sizeof(r->why), "a running process keeps the version");
 		return ret;

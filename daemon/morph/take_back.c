@@ -5,32 +5,14 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "daemon/live/process.h"
 #include "daemon/live/targets.h"
 #include "daemon/live/version.h"
 #include "daemon/morph/run_tool.h"
 
-/* As the kernel writes the path of a file that another one has replaced. */
-#define DELETED " (deleted)"
-
-static bool is_path(const char *mapped, const char *path)
-{
-	size_t len = strlen(path);
-
-	return !strncmp(mapped, path, len) && (!mapped[len] || !strcmp(mapped + len, DELETED));
-}
-
-static bool is_below(const char *mapped, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	return !strncmp(mapped, dir, len) && mapped[len] == '/';
-}
-
 /* Has the process such a version? Return: 1; 0: no, or it has ended, or it is another user's; -errno. */
-static int has_version(pid_t pid, const char *path, const char *dir, struct mp_err *err)
+static int has_version(pid_t pid, const char *file, struct mp_err *err)
 {
 	struct md_versions versions = {0};
 	struct md_process process = {0};
@@ -40,24 +22,28 @@ static int has_version(pid_t pid, const char *path, const char *dir, struct mp_e
 	if (!r)
 		r = md_versions_find(&process, true, &versions, err);
 	for (size_t i = 0; !r && i < versions.nr; i++)
-		has |= (!path || is_path(versions.list[i].original_path, path)) &&
-		       (!dir || is_below(versions.list[i].path, dir));
+		has |= md_version_is_of(&versions.list[i], file);
 	md_versions_close(&versions);
 	md_process_close(&process);
 	return r == -ESRCH || r == -EACCES || r == -EPERM ? 0 : r ? r : has;
 }
 
-int md_take_back(const char *path, const char *dir, size_t *nr, struct mp_err *err)
+int md_take_back(const char *file, size_t *nr, struct mp_err *err)
 {
 	struct md_targets all;
 	char number[16];
-	char *argv[] = {(char *)"morph", (char *)"live", (char *)"--json",
-			(char *)"undo",	 number,	 NULL};
+	char *argv[] = {(char *)"morph",
+			(char *)"live",
+			(char *)"--json",
+			(char *)"undo",
+			number,
+			(char *)file,
+			NULL};
 	int status = 0, failed = 0, r = md_targets_find(NULL, &all, err);
 
 	*nr = 0;
 	for (size_t i = 0; !r && i < all.nr; i++) {
-		int one = has_version(all.list[i].pid, path, dir, err);
+		int one = has_version(all.list[i].pid, file, err);
 
 		if (one == 1) {
 			snprintf(number, sizeof(number), "%d", (int)all.list[i].pid);

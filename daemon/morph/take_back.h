@@ -11,11 +11,11 @@
 #include "libprof/base/err.h"
 
 /*
- * md_take_back - @path: the file whose versions are meant; NULL: any. @dir: the directory below which these versions were
- * written, whether they are still there or not; NULL: any. Processes that this user may not read are passed over.
+ * md_take_back - @file: as for md_version_is_of(); other versions in the same processes stay. Processes that this user may
+ * not read are passed over.
  * Return: 0: none is in use any more; the status of `morph live undo', which has said why; -errno with a message. *@nr: the
  * processes from which all were taken.
  */
-int md_take_back(const char *path, const char *dir, size_t *nr, struct mp_err *err);
+int md_take_back(const char *file, size_t *nr, struct mp_err *err);
 
 #endif

@@ -97,4 +97,65 @@ kill -9 "$one" "$two" "$five"
 awaits "! kill -0 $five 2>/dev/null || grep -q 'State:.Z' /proc/$five/status"
 live undo "$dir/prog" || fail "undo where nobody runs it: $(cat err.txt)"
 command_ends 1 "adopt where nobody runs it" "$BUILD/morph" live adopt "$dir/prog" prog.live
-[ $nr_failed = 0 ]
+
+# ---- undo of a program leaves other versions in its processes; undo FILE takes those that are meant
+cat >lib.c <<'C'
+int summed(int x) { int s = 0; for (int i = 0; i < x; i++) s += i % 7 ? i : x; return s; }
+int added(int x) { return x > 3 ? summed(x) + summed(x - 1) : x; }
+C
+cat >user.c <<'C'
+#include <stdio.h>
+#include <unistd.h>
+int added(int x);
+__attribute__((noinline)) int often(int x) { return x > 3 ? added(x) : added(x + 1); }
+int main(void) { printf("ready %d\n", often(9)); fflush(stdout); for (;;) pause(); }
+C
+gcc -O2 -shared -fPIC -o liblib.so lib.c && gcc -O2 -o user user.c -L. -llib -Wl,-rpath,"$PWD" || exit 1
+more ./user
+more ./user
+mkdir versions
+version versions/lib.live liblib.so
+version user.live user
+# is_in_use PATTERN: outputs in both processes, in alphabetical order
+is_in_use() {
+	live status "$dir/user" || fail "$1: $(cat err.txt)"
+	[ "$(jq -r '[.processes[] | select(.state == "in use") | .output | sub(".*/"; "")] | sort | join(" ")' out.txt)" = "$2" ] ||
+		fail "$1: $(cat out.txt)"
+}
+both="lib.live lib.live user.live user.live"
+both() {
+	live adopt "$dir/user" user.live || fail "adopt: $(cat err.txt)"
+	for one in "${pids[@]: -4}"; do
+		grep -qs '/user$' "/proc/$one/maps" || continue
+		live adopt "$one" versions/lib.live || fail "adopt a library's: $(cat err.txt)"
+	done
+	is_in_use "adopt both" "$both"
+}
+both
+live undo "$dir/user" || fail "undo a program: $(cat err.txt)"
+is_in_use "undo a program" "lib.live lib.live"
+both
+ln user other-name
+live undo "$dir/other-name" || fail "undo by another name: $(cat err.txt)"
+is_in_use "undo by another name" "lib.live lib.live"
+both
+live undo "$pid" liblib.so || fail "undo an original: $(cat err.txt)"
+is_in_use "undo an original" "lib.live user.live user.live"
+live undo "$pid" user.live || fail "undo an output: $(cat err.txt)"
+is_in_use "undo an output" "lib.live user.live"
+both
+live undo "$pid" versions || fail "undo a directory: $(cat err.txt)"
+is_in_use "undo a directory" "lib.live user.live user.live"
+both
+# One that somebody else has changed cannot be taken back; the other one is.
+end=$((16#$(awk '$2 ~ /x/ && $6 ~ /\/user$/ { sub(/.*-/, "", $1); print $1 }' "/proc/$pid/maps") - 1))
+byte=$(dd if="/proc/$pid/mem" bs=1 skip=$end count=1 2>/dev/null | xxd -p)
+[ "$byte" = 00 ] || fail "the last byte of the code is $byte"
+printf x | dd of="/proc/$pid/mem" bs=1 seek=$end conv=notrunc 2>/dev/null
+live undo "$pid"
+[ $? = 4 ] || fail "undo one of two: no refusal"
+[ "$(rows 'select(.error)')" = 1 ] && [ "$(rows 'select(.state == "not in use")')" = 1 ] || fail "undo one of two: $(cat out.txt)"
+printf '\0' | dd of="/proc/$pid/mem" bs=1 seek=$end conv=notrunc 2>/dev/null
+live undo "$pid" || fail "undo the other: $(cat err.txt)"
+is_in_use "undo all" "lib.live user.live"
+finish

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
@@ -44,7 +45,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int epoll, pipes[2], sems, empty[2], full[2], server, ring;
+static int epoll, pipes[2], sems, empty[2], full[2], server, ring, halves[2];
 
 static int by_epoll(void)
 {
@@ -161,6 +162,33 @@ static int by_ring(void)
 		       : -1;
 }
 
+#define HALF 4096
+
+/* The half that has no room in the pipe waits for read_halves(). Then come other waits, so that the thread can be stopped. */
+static int by_write(void)
+{
+	static char bytes[2 * HALF];
+	const struct timespec t = {.tv_nsec = 100000000};
+
+	return write(halves[1], bytes, sizeof(bytes)) == sizeof(bytes) ? nanosleep(&t, NULL) : -1;
+}
+
+static void *read_halves(void *arg)
+{
+	const struct timespec t = {.tv_nsec = 50000000};
+	char bytes[HALF];
+
+	while (read(halves[0], bytes, 1) == 1) {
+		nanosleep(&t, NULL);
+		for (ssize_t n, left = 2 * HALF - 1; left; left -= n) {
+			n = read(halves[0], bytes, left < HALF ? (size_t)left : HALF);
+			if (n <= 0)
+				wrong("read of a pipe");
+		}
+	}
+	return arg;
+}
+
 static int open_sockets(void)
 {
 	const struct timeval limit = {0, 20000};
@@ -194,7 +222,7 @@ static const struct {
 	{"select", by_select},	     {"nanosleep", by_nanosleep},    {"clock_nanosleep", by_clock},
 	{"sigtimedwait", by_signal}, {"sem_timedwait", by_futex},    {"semtimedop", by_semop},
 	{"recv", by_recv},	     {"read of a socket", by_read},  {"send", by_send},
-	{"accept", by_accept},	     {"io_uring_enter", by_ring}};
+	{"accept", by_accept},	     {"io_uring_enter", by_ring},    {"write", by_write}};
 
 static void *run(void *arg)
 {
@@ -214,12 +242,13 @@ static void *run(void *arg)
 
 int main(void)
 {
-	pthread_t threads[sizeof(ways) / sizeof(*ways)];
+	pthread_t threads[sizeof(ways) / sizeof(*ways)], reader;
 	char c;
 
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	sems = semget(IPC_PRIVATE, 1, 0600);
-	if (pipe(pipes) || sems < 0 || open_sockets())
+	if (pipe(pipes) || pipe(halves) || fcntl(halves[1], F_SETPIPE_SZ, HALF) != HALF ||
+	    sems < 0 || open_sockets() || pthread_create(&reader, NULL, read_halves, NULL))
 		return 77;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (pthread_create(&threads[i], NULL, run, (void *)i))
@@ -231,6 +260,8 @@ int main(void)
 	end = 1;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		pthread_join(threads[i], NULL);
+	close(halves[1]);
+	pthread_join(reader, NULL);
 	semctl(sems, 0, IPC_RMID);
 	printf("done %lu\n", rounds);
 	return 0;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_process - mappings, free ranges, status and files of processes. */
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "daemon/live/process.h"
@@ -126,6 +130,36 @@ TEST(a_stopped_or_traced_process_is_refused)
 	kill(child, SIGCONT);
 	ck_assert_int_eq(ptrace(PTRACE_SEIZE, child, 0, 0), 0);
 	ck_assert_int_eq(md_process_check(&process, &err), -EPERM);
+	md_process_close(&process);
+	end_child(child);
+}
+
+/* As in a kernel without it. */
+static void lose_kcmp(void)
+{
+	struct sock_filter code[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0,
+				      offsetof(struct seccomp_data, nr)},
+				     {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_kcmp},
+				     {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},
+				     {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+	const struct sock_fprog filter = {sizeof(code) / sizeof(*code), code};
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+TEST(a_process_is_refused_if_nobody_can_tell_who_shares_its_memory)
+{
+	pid_t child = new_child();
+
+	ck_assert_int_eq(md_process_open(child, &process, &err), 0);
+	lose_kcmp();
+	ck_assert_int_eq(md_process_check(&process, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "cannot be told"));
+	/* The child is one that might. */
+	ck_assert_int_eq(md_process_check_shared(getpid(), &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "cannot be told"));
+	ck_assert_int_eq(md_process_check_shared(child, &err), 0);
 	md_process_close(&process);
 	end_child(child);
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_stop - threads stand still, go on, and keep their registers; system calls in another process leave no trace. */
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -14,6 +18,7 @@
 #include "daemon/live/inject.h"
 #include "daemon/live/live_private.h"
 #include "daemon/live/stack.h"
+#include "libprof/base/clock.h"
 #include "tests/unit/suite.h"
 
 #define NR_THREADS 5
@@ -88,6 +93,32 @@ static void goes_on(void)
 	}
 }
 
+/* What a test does in the process just before this request, once. */
+static struct {
+	enum __ptrace_request request;
+	void (*run)(pid_t tid);
+} before;
+
+/* In place of the C library's. */
+long ptrace(enum __ptrace_request request, ...)
+{
+	void (*run)(pid_t) = before.request == request ? before.run : NULL;
+	void *address, *data;
+	va_list args;
+	pid_t tid;
+
+	va_start(args, request);
+	tid = va_arg(args, pid_t);
+	address = va_arg(args, void *);
+	data = va_arg(args, void *);
+	va_end(args);
+	if (run) {
+		before.run = NULL;
+		run(tid);
+	}
+	return syscall(SYS_ptrace, request, tid, address, data);
+}
+
 /* The process that a test changes, and how it stands still. */
 static struct md_process p;
 static struct md_gadgets gadgets;
@@ -122,6 +153,15 @@ TEST(all_threads_stand_still_and_go_on)
 		ck_assert_uint_gt(md_stop_end(&stop), 0);
 		goes_on();
 	}
+}
+
+TEST(a_thread_of_another_process_goes_on)
+{
+	ck_assert_int_eq(md_stop_thread(getppid(), child, &stop, &err), -ESRCH);
+	ck_assert_uint_eq(stop.nr, 0);
+	goes_on();
+	ck_assert_msg(!md_stop_thread(child, child, &stop, &err), "%s", err.msg);
+	md_stop_end(&stop);
 }
 
 TEST(no_process_is_an_error)
@@ -204,7 +244,7 @@ TEST(a_page_is_mapped_and_unmapped_in_the_process)
 TEST(an_address_on_a_stack_is_found)
 {
 	uint64_t wanted = 0, found = 0;
-	const struct md_stack_query query = {is_address, &wanted, 0};
+	const struct md_stack_query query = {.wanted = is_address, .arg = &wanted};
 	pid_t tid;
 
 	look_into(child);
@@ -333,6 +373,118 @@ TEST(a_stack_that_a_signal_interrupted_is_searched_whatever_its_handler_returns_
 	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
 	md_stop_end(&stop);
 	end(pid);
+	look_away();
+}
+
+/* The kernel shows the stack as three mappings. */
+static void run_cut_stack(void)
+{
+	volatile uint64_t kept = ON_THE_STACK;
+	char room[65536];
+	char *page = (char *)(((uint64_t)room + sizeof(room) / 2) & -(uint64_t)4096);
+
+	room[0] = 0;
+	if (madvise(page, 4096, MADV_DONTDUMP))
+		_exit(2);
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	pause();
+	_exit(kept != 0 || room[0]);
+}
+
+TEST(a_stack_of_several_mappings_is_searched_to_its_end)
+{
+	uint64_t wanted = ON_THE_STACK, found = 0;
+	const struct md_stack_query query = {.wanted = is_address, .arg = &wanted};
+	pid_t pid = start(run_cut_stack), tid;
+
+	look_into(pid);
+	ck_assert_int_eq(md_stop_all(pid, &stop, &err), 0);
+	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
+	md_stop_end(&stop);
+	end(pid);
+	look_away();
+}
+
+static int rights_now; /* -1: the page goes */
+static volatile uint64_t seed = 0x0fedcba987654321;
+
+/* A page that was written before it got other rights. Nowhere else is the word. */
+static void run_protected(void)
+{
+	uint64_t *page =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	page[1] = ~seed;
+	if (rights_now < 0 ? munmap(page, 4096) : mprotect(page, 4096, rights_now))
+		_exit(2);
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	for (;;)
+		pause();
+}
+
+TEST_RANGE(memory_that_is_protected_is_searched_if_it_was_written, 0, 4)
+{
+	static const int rights[] = {PROT_READ, PROT_READ | PROT_EXEC, PROT_NONE, -1};
+	static const int results[] = {1, 1, -EACCES, 0};
+	uint64_t wanted, found = 0;
+	const struct md_stack_query query = {.wanted = is_address, .arg = &wanted};
+	pid_t pid;
+
+	rights_now = rights[_i];
+	pid = start(run_protected);
+	wanted = ~seed;
+	look_into(pid);
+	ck_assert_int_eq(md_stop_all(pid, &stop, &err), 0);
+	ck_assert_int_eq(md_memory_search(&stop, &p, UINT64_MAX, &query, &found, &err),
+			 results[_i]);
+	md_stop_end(&stop);
+	end(pid);
+	look_away();
+}
+
+static void *unshare_files(void *arg)
+{
+	if (unshare(CLONE_FILES) || close(0) || open("/dev/null", O_RDONLY))
+		_exit(2);
+	__atomic_store_n(&rounds[1], (uint64_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void run_two_tables(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, unshare_files, NULL))
+		_exit(2);
+	for (;;)
+		pause();
+}
+
+TEST(a_thread_with_descriptors_of_its_own_maps_a_file)
+{
+	char path[] = "/tmp/test_stop.XXXXXX";
+	struct md_injection what = {.kind = MD_INJECT_SHARE, .path = path, .size = 4096};
+	int fd = mkstemp(path), other = fcntl(fd, F_DUPFD, 100);
+	struct stat st;
+	pid_t pid;
+
+	ck_assert_int_eq(ftruncate(fd, 4096), 0);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	what.dev = st.st_dev;
+	what.ino = st.st_ino;
+	close(fd);
+	pid = start(run_two_tables);
+	look_into(pid);
+	what.address = md_process_mapping(&p, (uint64_t)setup)->start - (64 << 20);
+	ck_assert_int_eq(md_stop_thread(pid, (pid_t)rounds[1], &stop, &err), 0);
+	ck_assert_msg(!md_inject(&stop, &p, mem, &gadgets, &what, &err), "%s", err.msg);
+	md_stop_end(&stop);
+	end(pid);
+	unlink(path);
+	close(other);
 	look_away();
 }
 
@@ -487,6 +639,226 @@ TEST(a_process_that_becomes_another_program_keeps_its_registers)
 	ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
 	end(pid);
 	look_away();
+}
+
+static volatile sig_atomic_t handled;
+
+static void note_signal(int signal)
+{
+	(void)signal;
+	handled = 1;
+}
+
+/* Ends with 0 if the wait says that a signal came. */
+static void run_wait(void)
+{
+	const struct sigaction action = {.sa_handler = note_signal};
+	struct epoll_event e;
+	int epoll = epoll_create1(0), r;
+
+	sigaction(SIGUSR1, &action, NULL);
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	r = epoll_wait(epoll, &e, 1, 5000);
+	_exit(r < 0 && errno == EINTR && handled ? 0 : 1);
+}
+
+static void signal_it(pid_t tid)
+{
+	kill(tid, SIGUSR1);
+}
+
+static bool waits_in(pid_t pid, const char *nr)
+{
+	char name[64], text[16] = "";
+	ssize_t n;
+	int file;
+
+	snprintf(name, sizeof(name), "/proc/%d/syscall", (int)pid);
+	file = open(name, O_RDONLY);
+	n = read(file, text, strlen(nr));
+	ck_assert_int_gt(n, 0);
+	close(file);
+	return !strcmp(text, nr);
+}
+
+/* _i: whether the thread has made a system call for us before. */
+TEST_RANGE(a_signal_that_comes_last_ends_a_wait, 0, 2)
+{
+	struct md_injection what = {.kind = MD_INJECT_PAGE, .size = 4096};
+	pid_t pid = start(run_wait);
+	int status;
+
+	while (!waits_in(pid, "232 "))
+		usleep(1000);
+	look_into(pid);
+	what.address = md_process_mapping(&p, (uint64_t)setup)->start - (64 << 20);
+	/* The wait begins again as long as none comes. */
+	for (int i = 0; i < 3; i++) {
+		ck_assert_msg(!md_stop_all(pid, &stop, &err), "%s", err.msg);
+		md_stop_end(&stop);
+		while (!waits_in(pid, "232 "))
+			usleep(1000);
+	}
+	ck_assert_msg(!md_stop_all(pid, &stop, &err), "%s", err.msg);
+	if (_i)
+		ck_assert_msg(!md_inject(&stop, &p, mem, &gadgets, &what, &err), "%s", err.msg);
+	before.request = PTRACE_DETACH;
+	before.run = signal_it;
+	md_stop_end(&stop);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	look_away();
+}
+
+static void *go_on(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+static void run_without_first(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, go_on, NULL))
+		_exit(2);
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	while (!__atomic_load_n(&rounds[1], __ATOMIC_RELAXED))
+		;
+	pthread_exit(NULL);
+}
+
+static void end_first(pid_t tid)
+{
+	char value[64];
+
+	__atomic_store_n(&rounds[1], 1, __ATOMIC_RELAXED);
+	while (!md_process_status(tid, "State", value, sizeof(value)) || *value != 'Z')
+		usleep(1000);
+}
+
+TEST(a_first_thread_that_ends_while_it_is_stopped_is_not_waited_for)
+{
+	pid_t pid = start(run_without_first);
+	uint64_t begun;
+
+	/* The first thread is the first that is asked. */
+	before.request = PTRACE_INTERRUPT;
+	before.run = end_first;
+	begun = mp_now_ns();
+	ck_assert_int_eq(md_stop_all(pid, &stop, &err), -EPERM);
+	ck_assert_ptr_nonnull(strstr(err.msg, "first thread has ended"));
+	ck_assert_uint_lt(mp_now_ns() - begun, 2500000000);
+	end(pid);
+}
+
+static void stop_it(pid_t tid)
+{
+	kill(tid, SIGSTOP);
+}
+
+TEST(a_stop_that_comes_during_a_system_call_of_ours_comes_later)
+{
+	struct md_injection what = {.kind = MD_INJECT_PAGE, .size = 4096};
+	char value[64];
+	pid_t pid = start(run_wait);
+	int status;
+
+	while (!waits_in(pid, "232 "))
+		usleep(1000);
+	look_into(pid);
+	what.address = md_process_mapping(&p, (uint64_t)setup)->start - (64 << 20);
+	ck_assert_msg(!md_stop_all(pid, &stop, &err), "%s", err.msg);
+	before.request = PTRACE_SYSCALL;
+	before.run = stop_it;
+	ck_assert_msg(!md_inject(&stop, &p, mem, &gadgets, &what, &err), "%s", err.msg);
+	md_stop_end(&stop);
+	/* It waits for five seconds. */
+	do {
+		usleep(1000);
+		ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
+		ck_assert(md_process_status(pid, "State", value, sizeof(value)));
+	} while (*value != 'T');
+	kill(pid, SIGCONT);
+	while (!waits_in(pid, "232 "))
+		usleep(1000);
+	kill(pid, SIGUSR1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	look_away();
+}
+
+/* As for a user who may be prompt, but may not undo all of that. */
+static void lose_rights(pid_t tid)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct none[2] = {{0}};
+
+	(void)tid;
+	if (syscall(SYS_capset, &header, none))
+		_exit(2);
+}
+
+/* The stopper is as prompt as before. */
+static void stop_without_rights(void)
+{
+	int policy = sched_getscheduler(0);
+
+	before.request = PTRACE_DETACH;
+	before.run = lose_rights;
+	if (md_stop_all(child, &stop, &err))
+		_exit(3);
+	if (!(sched_getscheduler(0) & SCHED_FIFO))
+		_exit(77);
+	md_stop_end(&stop);
+	_exit((sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) != policy);
+}
+
+TEST(a_command_is_not_prompt_for_good)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		stop_without_rights();
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	if (WEXITSTATUS(status) == 77)
+		MORPH_SKIP("it may not go before others");
+	ck_assert_int_eq(status, 0);
+}
+
+static int to_fill[2];
+
+/* The first page has room; the second one waits for a reader. */
+static void run_long_write(void)
+{
+	char bytes[8192] = "";
+
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	_exit(write(to_fill[1], bytes, sizeof(bytes)) == sizeof(bytes) ? 0 : 1);
+}
+
+TEST(a_write_of_which_a_part_is_done_is_not_interrupted)
+{
+	char bytes[8192];
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(to_fill), 0);
+	ck_assert_int_eq(fcntl(to_fill[1], F_SETPIPE_SZ, 4096), 4096);
+	pid = start(run_long_write);
+	while (!waits_in(pid, "1 "))
+		usleep(1000);
+	ck_assert_int_eq(md_stop_all(pid, &stop, &err), -EAGAIN);
+	ck_assert_ptr_nonnull(strstr(err.msg, "halfway"));
+	ck_assert_int_eq(md_stop_thread(pid, pid, &stop, &err), -EAGAIN);
+	for (ssize_t n, left = sizeof(bytes); left; left -= n) {
+		n = read(to_fill[0], bytes, (size_t)left);
+		ck_assert_int_gt(n, 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
 }
 
 /* Each that is waited for by itself takes a second: then this takes minutes, with thousands hours. */
