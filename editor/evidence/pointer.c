@@ -471,6 +471,22 @@ static bool has_prefix(const struct mp_elf *elf, uint64_t vaddr)
 	return prefix || !bytes;
 }
 
+/* What compilers align functions to. */
+#define USUAL_ALIGN 16u
+/* That of the section with copies: no copy is aligned to more. */
+#define MAX_ALIGN_LOG2 6u
+
+uint8_t me_pointer_align_log2(const struct mp_elf *elf, uint64_t vaddr)
+{
+	const struct mp_section *sec = mp_elf_section_at(elf, vaddr);
+	uint64_t most = sec && sec->align > USUAL_ALIGN ? sec->align : USUAL_ALIGN;
+	uint8_t keep = 0;
+
+	while (UINT64_C(1) << keep < most && !(vaddr >> keep & 1))
+		keep++;
+	return keep;
+}
+
 static void keep_what_may_change(struct finder *f)
 {
 	const struct mp_cfg *cfg = f->cfg;
@@ -480,6 +496,7 @@ static void keep_what_may_change(struct finder *f)
 	for (uint32_t i = 0; i < cfg->nr_funcs; i++) {
 		if (!f->barred[i] && !(cfg->funcs[i].flags & MP_FUNC_IFUNC) &&
 		    cfg->funcs[i].vaddr != cfg->elf->ehdr.e_entry &&
+		    me_pointer_align_log2(cfg->elf, cfg->funcs[i].vaddr) <= MAX_ALIGN_LOG2 &&
 		    !has_prefix(cfg->elf, cfg->funcs[i].vaddr))
 			out->functions[i] |= ME_POINTERS_MAY_CHANGE;
 		if (f->exported[i])
@@ -528,6 +545,24 @@ static void find_all(struct finder *f)
 	scan_labelled(f);
 }
 
+/* A word may hold the distance from itself to a function: a relative pointer, which leads to the old address. */
+static void scan_own_distances(struct finder *f, const struct mp_section *s)
+{
+	const uint8_t *bytes = mp_elf_bytes(f->cfg->elf, s->vaddr, s->size);
+	const struct mp_func *funcs = f->cfg->funcs;
+	uint64_t low = funcs[0].vaddr, span = funcs[f->cfg->nr_funcs - 1].vaddr - low;
+
+	for (uint64_t off = -s->vaddr & 3; bytes && off + 4 <= s->size; off += 4) {
+		uint64_t to = s->vaddr + off;
+		int32_t word;
+
+		memcpy(&word, bytes + off, sizeof(word));
+		to += (uint64_t)(int64_t)word;
+		if (to - low <= span)
+			bar(f, entry_at(f, to));
+	}
+}
+
 /*
  * In a position-independent file without relocations: an exported function whose address no
  * code takes is known only by its dynamic symbols. Calls of it, also those through this file's
@@ -540,6 +575,13 @@ static void find_exported(struct finder *f)
 	scan_code(f);
 	scan_linker_made(f);
 	scan_labelled(f);
+	for (uint32_t s = 1; cfg->nr_funcs && s < cfg->elf->nr_sections; s++) {
+		const struct mp_section *sec = &cfg->elf->sections[s];
+
+		if (sec->type == SHT_PROGBITS && sec->flags & SHF_ALLOC &&
+		    !(sec->flags & SHF_EXECINSTR) && !is_unwind_section(sec))
+			scan_own_distances(f, sec);
+	}
 	for (uint32_t s = 0; s < f->out->nr_sites; s++)
 		bar(f, entry_at(f, f->out->sites[s].target));
 	scan_dynamic_symbols(f);

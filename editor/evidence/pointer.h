@@ -38,6 +38,12 @@ struct me_pointers {
  * Return: 0, -ENOMEM. Ownership: me_pointers_fini(@out).
  */
 int me_pointers_find(const struct mp_cfg *cfg, struct me_pointers *out, struct mp_err *err);
+/*
+ * me_pointer_align_log2 - the alignment of a function at @vaddr that its new address must keep: at most 16, or that of
+ * its section, for which some function may have asked. Programs keep flags in the low bits of function pointers; C++
+ * uses the lowest bit for pointers to members.
+ */
+uint8_t me_pointer_align_log2(const struct mp_elf *elf, uint64_t vaddr);
 void me_pointers_fini(struct me_pointers *pointers);
 
 #endif

@@ -80,9 +80,10 @@ failed:
 	return mp_err_set(err, ENOMEM, "out of memory");
 }
 
-static bool keeps_align(const struct mp_block *entry, const struct me_plan_block *planned)
+static bool keeps_align(const struct mp_cfg *cfg, const struct mp_block *entry,
+			const struct me_plan_block *planned)
 {
-	return planned->align_offset % (1u << me_redirects_align_log2(entry->vaddr)) == 0;
+	return planned->align_offset % (1u << me_pointer_align_log2(cfg->elf, entry->vaddr)) == 0;
 }
 
 int me_redirects_plan(const struct mp_cfg *cfg, const struct me_pointers *pointers,
@@ -105,7 +106,7 @@ int me_redirects_plan(const struct mp_cfg *cfg, const struct me_pointers *pointe
 		    (block->term == MP_TERM_TAIL && block->term_len == block->size))
 			continue;
 		copied[block->func] |= COPIED;
-		if (!keeps_align(block, &plan->blocks[i]))
+		if (!keeps_align(cfg, block, &plan->blocks[i]))
 			copied[block->func] |= ODD_PLACE;
 	}
 	for (uint32_t f = 0; f < cfg->nr_funcs; f++)
@@ -127,13 +128,4 @@ bool me_redirects_function(const struct me_redirects *redirects, const struct mp
 uint32_t me_redirects_lower_bound(const struct me_redirects *redirects, uint64_t vaddr)
 {
 	return mp_search(i, 0, redirects->nr_sites, redirects->sites[i].vaddr < vaddr);
-}
-
-uint8_t me_redirects_align_log2(uint64_t vaddr)
-{
-	uint8_t keep = 0;
-
-	while (keep < 4 && !(vaddr >> keep & 1))
-		keep++;
-	return keep;
 }

@@ -37,11 +37,4 @@ bool me_redirects_function(const struct me_redirects *redirects, const struct mp
 /* Return: index of the first site at or behind @vaddr; nr_sites: none. */
 uint32_t me_redirects_lower_bound(const struct me_redirects *redirects, uint64_t vaddr);
 
-/*
- * me_redirects_align_log2 - the alignment of a function at @vaddr that its new address must keep,
- * at most 16. Programs keep flags in the low bits of function pointers; C++ uses the lowest bit for
- * pointers to members.
- */
-uint8_t me_redirects_align_log2(uint64_t vaddr);
-
 #endif

@@ -144,6 +144,15 @@ static bool has_dynamic_symbol(const struct mp_elf *elf, const struct me_displac
 	return false;
 }
 
+/*
+ * LLVM's writer of profiles looks for notes where the file has them, counted from the ELF header, and not by their
+ * addresses: they may not move.
+ */
+static bool looks_for_notes(const struct mp_elf *elf)
+{
+	return mp_elf_section(elf, "__llvm_prf_cnts") != NULL;
+}
+
 bool me_phdr_extend_find(const struct mp_elf *elf, struct me_displaced *out)
 {
 	struct moved_bytes r = {.elf = elf, .first = UINT64_MAX, .align = 8};
@@ -173,5 +182,5 @@ bool me_phdr_extend_find(const struct mp_elf *elf, struct me_displaced *out)
 	/* Padding behind it does not move: no section would cover it in the new segment. */
 	out->size = r.last - r.first;
 	out->align = r.align;
-	return !has_dynamic_symbol(elf, out);
+	return !has_dynamic_symbol(elf, out) && !(out->size && looks_for_notes(elf));
 }

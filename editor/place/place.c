@@ -221,7 +221,7 @@ static uint8_t alignment(const struct mp_cfg *cfg, const struct me_plan_block *p
 
 	if (outer && block->flags & MP_BLOCK_ENTRY && redirects->functions &&
 	    redirects->functions[block->func])
-		keep = me_redirects_align_log2(block->vaddr);
+		keep = me_pointer_align_log2(cfg->elf, block->vaddr);
 	return planned->align_log2 > keep ? planned->align_log2 : keep;
 }
 

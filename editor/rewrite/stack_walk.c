@@ -6,7 +6,8 @@
 static bool is_walker(const char *name)
 {
 	static const char *const names[] = {"backtrace", "_Unwind_Backtrace", "unw_backtrace",
-					    "_Unwind_FindEnclosingFunction"};
+					    "_Unwind_FindEnclosingFunction",
+					    "_Unwind_ForcedUnwind"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))

@@ -278,7 +278,8 @@ void mp_cfg_find_offsets(struct mp_cfg_build *b);
  */
 struct mp_border {
 	uint32_t at, target;
-	bool used, computed;
+	bool used;		    /* read, compared for order, or computed with */
+	bool read, computed, equal; /* @equal: compared in any way */
 };
 
 /*

@@ -24,13 +24,18 @@ static const struct mp_map_piece *copy_of(const struct vf *vf, uint64_t old, boo
 	return fde && (!*label || vf_label_may_move(vf, old)) ? vf_piece_from(vf, old) : NULL;
 }
 
+/* Compilers align functions so; more is chance, unless the section is aligned to more. */
+#define VF_USUAL_ALIGN 16u
+
 /* Programs keep tags in low bits; C++ marks pointers to virtual member functions by the lowest
  * bit. */
-static bool as_aligned(uint64_t old, uint64_t now)
+static bool as_aligned(const struct vf *vf, uint64_t old, uint64_t now)
 {
-	uint64_t align = old & -old;
+	const struct mp_section *sec = mp_elf_section_at(vf->o, old);
+	uint64_t align = old & -old,
+		 most = sec && sec->align > VF_USUAL_ALIGN ? sec->align : VF_USUAL_ALIGN;
 
-	return now % (align > 16 ? 16 : align) == 0;
+	return now % (align > most ? most : align) == 0;
 }
 
 /* More bytes between two functions are not read. */
@@ -108,7 +113,7 @@ static bool note(const struct vf *vf, uint64_t old, uint64_t now, bool function)
 	if (!copy || (label && vf->now.answers) || (!label && !function) ||
 	    (!label && vf_bits_get(&vf->index.cloned, old) && !vf_enters_versions(vf, now)) ||
 	    !is_address_now(vf, copy, old, now) ||
-	    (!label && (!as_aligned(old, now) || has_data_before(vf, old))))
+	    (!label && (!as_aligned(vf, old, now) || has_data_before(vf, old))))
 		return false;
 	vf_bits_share(&vf->marks->pointer_moved, old);
 	vf->result->report.nr_pointers++;

@@ -410,6 +410,27 @@ static void scan_relative_tables(struct vf *vf, const struct mp_section *sec)
 	}
 }
 
+/*
+ * Without relocations, a word may hold the distance from itself to a function. A program that adds both sees the old
+ * address.
+ */
+static void scan_own_distances(const struct vf *vf, const struct mp_section *sec)
+{
+	const uint8_t *p = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
+
+	for (uint64_t k = -sec->vaddr & 3; p && k + 4 <= sec->size; k += 4) {
+		const struct vf_fde *fde;
+		uint64_t to = sec->vaddr + k;
+		int32_t word;
+
+		memcpy(&word, p + k, 4);
+		to += (uint64_t)(int64_t)word;
+		fde = vf_is_text(vf, to) ? vf_eh_find(&vf->old.eh, to) : NULL;
+		if (fde && fde->start == to)
+			vf_bits_set(&vf->marks->pointer_kept, to);
+	}
+}
+
 /* Note words of data that may be addresses, in programs with fixed addresses and no
  * relocations. This is weak evidence, since text looks like addresses, too; it only forbids
  * patches. */
@@ -579,6 +600,9 @@ int vf_scan(struct vf *vf)
 		ret = follow_off_grid(vf);
 	if (ret)
 		goto out;
+	for (uint32_t i = 0; !vf->o->relinkable && i < vf->o->nr_sections; i++)
+		if (vf_holds_words(vf, &vf->o->sections[i]))
+			scan_own_distances(vf, &vf->o->sections[i]);
 	for (uint32_t i = 0; words_may_be_addresses(vf) && i < vf->o->nr_sections; i++) {
 		if (vf_holds_words(vf, &vf->o->sections[i]))
 			scan_words(vf, &vf->o->sections[i]);

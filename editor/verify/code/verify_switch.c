@@ -317,7 +317,9 @@ int vf_prove_switch(const struct vf *vf, uint64_t at, uint8_t size)
 			return vf_refuse(vf, at, "data changed that is no entry of a jump table");
 		start -= size;
 	}
-	if (vf_bits_next(&vf->old.data_ref, start + 1, at + size) < at + size)
+	/* A word of data may begin a further array, as an operand may. */
+	if (vf_bits_next(&vf->old.data_ref, start + 1, at + size) < at + size ||
+	    vf_bits_next(&vf->old.word_ref, start + 1, at + size) < at + size)
 		return vf_refuse(vf, at, "the table at %#llx has other references",
 				 (unsigned long long)start);
 	if (!mp_elf_is_readonly(vf->o, start) || !mp_elf_is_readonly(vf->o, at + size - 1))
@@ -337,6 +339,7 @@ int vf_prove_switch(const struct vf *vf, uint64_t at, uint8_t size)
 		at += size;
 	while (at + size <= sec->vaddr + sec->size &&
 	       vf_bits_next(&vf->old.data_ref, at, at + size) == at + size &&
+	       vf_bits_next(&vf->old.word_ref, at, at + size) == at + size &&
 	       read_entry(vf->o, at, start, size, &label) && vf_is_text(vf, label) &&
 	       vf_bits_get(&vf->old.grid, label));
 	vf->result->table.end = at;

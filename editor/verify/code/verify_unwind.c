@@ -258,7 +258,8 @@ static int check_piece(struct vf_unwinding *x, const struct mp_map_piece *p)
 		return vf_refuse(vf, p->new_vaddr, "only one of copy and original has a table");
 	if (ca->signal)
 		return vf_refuse(vf, p->old_vaddr, "a signal frame was moved");
-	if (old->lsda && !ca->known_personality)
+	/* Without a table, only a known routine does nothing. */
+	if ((old->lsda || ca->personality) && !ca->known_personality)
 		return vf_refuse(vf, p->old_vaddr, "unknown personality routine");
 	ret = load_old(x, old);
 	if (!ret)
@@ -369,7 +370,8 @@ static int find_personalities(const struct vf *vf)
 	for (uint32_t i = 0; i < vf->old.eh.nr_fdes && known >= 0; i++) {
 		struct vf_cie *cie = &vf->old.eh.cies[vf->old.eh.fdes[i].cie];
 
-		if (!vf->old.eh.fdes[i].lsda || asked[vf->old.eh.fdes[i].cie])
+		if ((!vf->old.eh.fdes[i].lsda && !cie->personality) ||
+		    asked[vf->old.eh.fdes[i].cie])
 			continue;
 		asked[vf->old.eh.fdes[i].cie] = 1;
 		answer = answer_of(answers, nr, cie);

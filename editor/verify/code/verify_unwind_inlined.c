@@ -29,6 +29,8 @@ static int load_callee(struct vf_unwinding *x, const struct vf_fde *fde)
 	if (ret == -EBADMSG)
 		return vf_refuse(x->vf, fde->start,
 				 "unwind information of an inlined function is unreadable");
+	if (!ret && x->callee_rows.ambiguous)
+		return vf_refuse(x->vf, fde->start, "unwinders read its unwind rows differently");
 	if (!ret)
 		x->callee = fde;
 	return ret;
@@ -165,8 +167,12 @@ int vf_compare_inlined(struct vf_unwinding *x, const struct mp_map_piece *p)
 	bool ended = (vf_is_last_part(x->vf, p) && !lowered) || vf_leaves(x->vf, p);
 	struct inlined in = {.call = vf_rows_at(&x->old_rows, call), .raised = lowered ? 0 : 8};
 	const struct vf_call_site *site;
-	int ret = load_callee(x, vf_eh_find(&x->vf->old.eh, p->old_vaddr));
+	const struct vf_fde *callee = vf_eh_find(&x->vf->old.eh, p->old_vaddr);
+	int ret = load_callee(x, callee);
 
+	if (!ret && x->vf->old.eh.cies[callee->cie].personality &&
+	    !x->vf->old.eh.cies[callee->cie].known_personality)
+		ret = vf_refuse(x->vf, callee->start, "unknown personality routine");
 	if (!ret && !in.call)
 		ret = vf_refuse(x->vf, call, "a replaced call has no unwind row");
 	if (!ret)

@@ -240,12 +240,15 @@ int vf_check_eh_refs(const struct vf *vf)
 static int check_code(const struct vf *vf, uint64_t vaddr, uint64_t *next)
 {
 	const struct mp_map_piece *p = vf_piece_holding(vf, vaddr);
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, vaddr);
 
 	if (vf_is_question(vf, vaddr, next))
 		return 0;
 	/* A program that writes code there may also read the old bytes. */
 	if (!mp_elf_is_readonly(vf->o, vaddr))
 		return vf_refuse(vf, vaddr, "code in writable memory changed");
+	if (fde && fde->flags & VF_FDE_READ)
+		return vf_refuse(vf, vaddr, "code changed that the program may read");
 	if (p) {
 		uint64_t at = p->old_vaddr + (starts_with_endbr64(vf, p->old_vaddr) ? 4 : 0);
 

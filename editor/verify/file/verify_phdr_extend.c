@@ -255,6 +255,9 @@ int vf_check_phdr_extend(const struct vf *vf)
 		ret = check_bytes(vf);
 	if (ret || m->end == m->start)
 		return ret;
+	/* Its library looks for notes by their place in the file. */
+	if (mp_elf_section(vf->o, "__llvm_prf_cnts"))
+		return vf_refuse(vf, m->vaddr, "the program writes a profile, and notes moved");
 	/* The old place, where it is no part of the table, and the new one */
 	if (m->end > behind)
 		vf_own(vf, behind, m->end - behind, ME_OWNER_MOVED);

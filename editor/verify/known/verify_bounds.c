@@ -27,15 +27,26 @@ struct end {
 	uint8_t use;
 };
 
-/* Functions are stored, or handed on, side by side everywhere: the program must read or compare both. */
+/* Is there a loop that reads from @a on, up to @b? */
+static bool reads_up_to(const struct end *a, const struct end *b)
+{
+	return a->use == VF_READS && b->use >= VF_EQUALS;
+}
+
+/*
+ * Functions are stored, or handed on, side by side everywhere: the program must read or compare both. For equality,
+ * functions are compared everywhere as well, so then it must read from the other one.
+ */
 static bool may_bound(const struct vf *vf, const struct end *a, const struct end *b)
 {
-	bool outside = (a->use == VF_COMPUTES || b->use == VF_COMPUTES) &&
+	bool both = (a->use >= VF_COMPARES && b->use >= VF_COMPARES) || reads_up_to(a, b) ||
+		    reads_up_to(b, a);
+	/* Labels outside of functions: the distance of one from the other. */
+	bool outside = (a->use == VF_COMPUTES || b->use == VF_COMPUTES || reads_up_to(a, b) ||
+			reads_up_to(b, a)) &&
 		       !vf_eh_find(&vf->old.eh, a->to) && !vf_eh_find(&vf->old.eh, b->to);
 
-	/* Labels outside of functions: the distance of one from the other. */
-	return a->to != b->to &&
-	       (outside || (a->use && b->use && (begins(vf, a->to) || begins(vf, b->to))));
+	return a->to != b->to && (outside || (both && (begins(vf, a->to) || begins(vf, b->to))));
 }
 
 /* The number of FDEs that begin before @vaddr. */

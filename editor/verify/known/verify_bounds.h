@@ -13,6 +13,7 @@
 /* How the program uses an address in code. */
 enum vf_use {
 	VF_USED,
+	VF_EQUALS,   /* asks whether it is equal to something: a loop may end there */
 	VF_COMPARES, /* asks whether something lies before or behind it */
 	VF_READS,    /* reads from there */
 	VF_COMPUTES, /* adds to it, or subtracts, and may read from there as well */

@@ -238,8 +238,37 @@ static void look_at_own(const struct vf *vf, const struct mp_section *sec)
 	}
 }
 
+/*
+ * A word that the linker or the loader fills in leads inside a function that jumps nowhere by itself: it is no label,
+ * unless it belongs to a switch, of which the function is the part for cold code.
+ */
+static void look_at_relocs(const struct vf *vf, const struct mp_reloc *rel, uint32_t nr)
+{
+	uint64_t table = 0, last = 0;
+
+	for (; nr; nr--, rel++) {
+		uint64_t to = rel->sym_value + (uint64_t)rel->addend;
+		struct vf_fde *fde;
+
+		if (rel->type == R_X86_64_PC32 || !vf_bits_get(&vf->old.label_word, rel->vaddr))
+			continue;
+		if (vf_bits_get(&vf->old.data_ref, rel->vaddr) || rel->vaddr != last + 8)
+			table = rel->vaddr;
+		last = rel->vaddr;
+		fde = vf_is_text(vf, to) ? around(vf, to) : NULL;
+		if (!fde || fde->flags & VF_FDE_PLACE)
+			continue;
+		/* Between instructions is no label: the program adds flags to the function's address. */
+		if (!vf_bits_get(&vf->old.grid, to) ||
+		    (!(fde->flags & VF_FDE_IJMP) && !has_switch(vf, table)))
+			fde->flags |= VF_FDE_PLACE;
+	}
+}
+
 void vf_find_places(const struct vf *vf)
 {
+	look_at_relocs(vf, vf->o->relocs, vf->o->nr_relocs);
+	look_at_relocs(vf, vf->o->dyn_relocs, vf->o->nr_dyn_relocs);
 	for (uint32_t i = 0; i < vf->o->nr_sections; i++) {
 		const struct mp_section *sec = &vf->o->sections[i];
 		uint64_t end = sec->vaddr + sec->size;

@@ -14,6 +14,7 @@
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/base/verify_refuse.h"
+#include "editor/verify/known/verify_cell.h"
 #include "editor/verify/known/verify_ranges.h"
 #include "editor/verify/read/verify_eh.h"
 
@@ -317,9 +318,32 @@ void vf_find_known(const struct vf *vf)
 }
 
 /*
+ * Does the operand certainly name an address? In a file with fixed addresses, others are numbers as well, of which few
+ * that are compared with 8 bytes equal an address by chance.
+ */
+static bool is_sure(const struct vf *vf, const struct vf_ref *name)
+{
+	const struct vf_fde *user = vf_eh_find(&vf->old.eh, name->insn);
+	struct vf_full f;
+
+	if (vf->o->relinkable)
+		return true;
+	if (!user || !vf_decode_full(vf, name->insn, user->start + user->size, &f))
+		return false;
+	if (f.z.mnemonic == ZYDIS_MNEMONIC_CMP && f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return f.op[0].size == 64;
+	for (uint8_t i = 0; i < f.z.operand_count; i++)
+		if (f.op[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    f.op[i].mem.base == ZYDIS_REGISTER_RIP)
+			return true;
+	return false;
+}
+
+/*
  * A handler of faults may ask whether an instruction lies between two places of another function, and go on at one of
- * them: two operands of one function name such places. In a file with fixed addresses operands are numbers as well, of
- * which a single one may be a place by chance. Labels of a function that jumps to them are another check's matter.
+ * them, or may know one such place. In a file with fixed addresses operands are numbers as well, of which a single one
+ * may be a place by chance: there, mostly, two operands of one function must name such places. Labels of a function that jumps to
+ * them, also in its part for cold code, are another check's matter.
  */
 int vf_find_bounds(const struct vf *vf)
 {
@@ -333,16 +357,18 @@ int vf_find_bounds(const struct vf *vf)
 	if (!named)
 		return -ENOMEM;
 	for (size_t i = 0; i < vf->old.names.nr; i++) {
-		uint64_t insn = vf->old.names.list[i].insn, to = vf->old.names.list[i].to;
-		struct vf_fde *fde = vf_is_text(vf, to) && vf_bits_get(&vf->old.grid, to)
-					     ? vf_eh_find(&vf->old.eh, to)
-					     : NULL;
+		uint64_t insn = vf->old.names.list[i].insn;
+		uint64_t to = vf_named_code(vf, &vf->old.names.list[i]);
+		struct vf_fde *fde =
+			to && vf_bits_get(&vf->old.grid, to) ? vf_eh_find(&vf->old.eh, to) : NULL;
 
 		if (!user || insn - user->start >= user->size)
 			user = vf_eh_find(&vf->old.eh, insn);
 		if (!fde || fde == user || fde->start == to || fde->flags & VF_FDE_IJMP)
 			continue;
-		if (named[fde - vf->old.eh.fdes].by != user) {
+		if (user && !(user->flags & VF_FDE_IJMP) && is_sure(vf, &vf->old.names.list[i])) {
+			fde->flags |= VF_FDE_PLACE;
+		} else if (named[fde - vf->old.eh.fdes].by != user) {
 			named[fde - vf->old.eh.fdes].by = user;
 			named[fde - vf->old.eh.fdes].to = to;
 		} else if (named[fde - vf->old.eh.fdes].to != to) {

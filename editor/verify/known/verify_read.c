@@ -45,7 +45,7 @@ struct passed {
 	uint64_t to;
 	uint16_t have;
 	uint8_t calls; /* 0: free */
-	bool far, read, computed, compared;
+	bool far, read, computed, compared, equals;
 };
 
 #define NR_PASSED 4096
@@ -64,6 +64,7 @@ struct trace {
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
 	bool compared; /* the program asks what lies before or behind the address */
+	bool equals;   /* it asks, in any way, whether something else is the address */
 };
 
 /* Arguments at which functions of libraries read or write bytes. */
@@ -73,13 +74,16 @@ static uint16_t read_arguments(const char *name)
 		uint16_t arguments;
 		const char *names; /* each between two blanks */
 	} readers[] = {
-		{FIRST, " memcmp bcmp bcopy memchr fwrite fwrite_unlocked mprotect pkey_mprotect "},
+		{FIRST, " memcmp bcmp bcopy memchr fwrite fwrite_unlocked mprotect pkey_mprotect "
+			"memcpy memmove mempcpy __memcpy_chk __memmove_chk __mempcpy_chk "
+			"memset __memset_chk bzero explicit_bzero fread fread_unlocked "
+			"strlen strnlen strcmp strncmp "},
 		{SECOND,
 		 " memcpy memmove mempcpy __memcpy_chk __memmove_chk __mempcpy_chk memcmp bcmp "
-		 "write pwrite pwrite64 send crc32 crc32_z adler32 adler32_z "
-		 "EVP_DigestUpdate HMAC_Update "},
-		{THIRD, " ptrace "},
-		{FOURTH, " pwrite pwrite64 "},
+		 "write pwrite pwrite64 send sendto read pread pread64 recv recvfrom bcopy "
+		 "strcmp strncmp crc32 crc32_z adler32 adler32_z EVP_DigestUpdate HMAC_Update "},
+		{THIRD, " ptrace syscall "},
+		{FOURTH, " pwrite pwrite64 syscall "},
 	};
 	size_t len = strlen(name);
 	uint16_t read = 0;
@@ -209,11 +213,13 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 					     t->far,
 					     callee.read,
 					     callee.computed,
-					     callee.compared};
+					     callee.compared,
+					     callee.equals};
 		}
 		t->read |= p->read;
 		t->computed |= p->computed;
 		t->compared |= p->compared;
+		t->equals |= p->equals;
 	}
 }
 
@@ -235,6 +241,9 @@ static bool computes_in_vectors(const struct vf *vf, uint64_t at)
 	}
 	return false;
 }
+
+/* What the kernel gets by a system call it may read, or write to. */
+#define TO_KERNEL (BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(10))
 
 /* Return: the register that has the address behind the instruction at @at, or 0. */
 static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
@@ -300,6 +309,7 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		return has || (t->have & to) ? to : 0;
 	case ZYDIS_MNEMONIC_INC:
 	case ZYDIS_MNEMONIC_AND: return t->have & to;
+	case ZYDIS_MNEMONIC_SYSCALL: t->read |= (t->have & TO_KERNEL) != 0; return 0;
 	default:
 		return f->z.meta.category == ZYDIS_CATEGORY_CMOV && (t->have & (from | to)) ? to
 											    : 0;
@@ -366,6 +376,18 @@ static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int 
 	return insn.len;
 }
 
+/* The instruction before @at may compare the address. */
+static void note_comparison(struct trace *t, const struct vf_full *f, uint64_t at, uint64_t end)
+{
+	if (f->z.mnemonic != ZYDIS_MNEMONIC_CMP || t->from_got ||
+	    f->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+	    (!(t->have & (bit_of_operand(&f->op[0]) | bit_of_operand(&f->op[1]))) &&
+	     frame_word(t, &f->op[0]) < 0 && frame_word(t, &f->op[1]) < 0))
+		return;
+	t->compared |= tests_less(t->vf, at, end);
+	t->equals = true;
+}
+
 static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 {
 	const struct vf *vf = t->vf;
@@ -399,11 +421,7 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 			    (t->have & (bit_of(op->mem.base) | bit_of(op->mem.index))))
 				t->read = true;
 		}
-		if (f.z.mnemonic == ZYDIS_MNEMONIC_CMP && !t->from_got &&
-		    f.op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-		    ((t->have & (bit_of_operand(&f.op[0]) | bit_of_operand(&f.op[1]))) ||
-		     frame_word(t, &f.op[0]) >= 0 || frame_word(t, &f.op[1]) >= 0))
-			t->compared |= tests_less(vf, at, end);
+		note_comparison(t, &f, at, end);
 		switch (f.z.meta.category) {
 		case ZYDIS_CATEGORY_CALL:
 		case ZYDIS_CATEGORY_UNCOND_BR:
@@ -519,7 +537,8 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 		t.computed = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 		break;
 	case ZYDIS_MNEMONIC_CMP:
-		t.compared = (by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) &&
+		t.equals = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+		t.compared = t.equals &&
 			     tests_less(vf, insn + f.z.length, user->start + user->size);
 		break;
 	default: break;
@@ -530,6 +549,8 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 		*use = VF_READS;
 	else if (t.compared)
 		*use = VF_COMPARES;
+	else if (t.equals)
+		*use = VF_EQUALS;
 	/* Labels, and constants between instructions, are other checks' matter. */
 	if (fde && fde == user && fde->start != to) {
 		if (t.computed)

@@ -234,9 +234,9 @@ static bool find_parts(const struct vf *vf, uint32_t first, struct parts *parts)
 static bool walks_stack(const struct mp_elf *elf)
 {
 	static const char *const names[] = {
-		"backtrace",	"_Unwind_Backtrace", "_Unwind_FindEnclosingFunction",
-		"unw_step",	"unw_backtrace",     "_ULx86_64_step",
-		"_Ux86_64_step"};
+		"backtrace",	 "_Unwind_Backtrace",	"_Unwind_FindEnclosingFunction",
+		"unw_step",	 "unw_backtrace",	"_ULx86_64_step",
+		"_Ux86_64_step", "_Unwind_ForcedUnwind"};
 
 	for (uint32_t i = 0; i < elf->nr_symbols; i++)
 		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)

@@ -240,10 +240,14 @@ int vf_known_personality(const struct vf *vf, const struct vf_cie *cie, uint8_t 
 		return known_by_code(vf, cie, language);
 	if (!strncmp(name, "DW.ref.", 7))
 		name += 7;
-	for (uint8_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (!strncmp(name, known[i], strlen(known[i]))) {
+	for (uint8_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		size_t len = strlen(known[i]);
+
+		/* A version may follow. */
+		if (!strncmp(name, known[i], len) && (!name[len] || name[len] == '@')) {
 			*language = i;
 			return true;
 		}
+	}
 	return false;
 }

@@ -34,19 +34,27 @@ static uint32_t first_part(const struct mp_cfg_build *b, uint32_t at, bool ends)
 	return mp_search(i, 0, b->index->nr_parts, ends ? parts[i].end <= at : parts[i].at < at);
 }
 
+/* Is there a loop that reads from @x on, up to @y? */
+static bool reads_up_to(const struct mp_border *x, const struct mp_border *y)
+{
+	return x->read && !x->computed && (y->used || y->equal);
+}
+
 /* Does one function name both as ends? Then what lies between them is read or asked about. */
 static bool are_ends(const struct mp_cfg_build *b, const struct mp_border *x,
 		     const struct mp_border *y)
 {
 	uint32_t part = mp_part_at(b->index, x->at);
 	/* Labels outside of functions: the distance of one from the other. */
-	bool outside = (x->computed || y->computed) && mp_part_at(b->index, x->target) == MP_NONE &&
+	bool loop = reads_up_to(x, y) || reads_up_to(y, x);
+	bool outside = (x->computed || y->computed || loop) &&
+		       mp_part_at(b->index, x->target) == MP_NONE &&
 		       mp_part_at(b->index, y->target) == MP_NONE;
 
 	return x->target != y->target && part != MP_NONE && mp_part_at(b->index, y->at) == part &&
 	       mp_part_at(b->index, x->target) != part && mp_part_at(b->index, y->target) != part &&
-	       (outside ||
-		(x->used && y->used && (is_start(b, x->target) || is_start(b, y->target))));
+	       (outside || (((x->used && y->used) || loop) &&
+			    (is_start(b, x->target) || is_start(b, y->target))));
 }
 
 static void mark(struct mp_cfg_build *b, const int32_t *change)

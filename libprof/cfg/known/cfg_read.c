@@ -40,36 +40,55 @@ enum {
 
 #define CALLER_SAVED 0x0fc7u
 #define ARGUMENTS    (1u << RDI | 1u << RSI | 1u << RDX | 1u << RCX | 3u << 8)
+/* Of a system call: %r10 in place of %rcx. What the kernel gets it may read, or write to. */
+#define TO_KERNEL (1u << RDI | 1u << RSI | 1u << RDX | 7u << 8)
 
-/* Functions that read, or let others read, the bytes at some of their arguments. */
+/* Functions that read or write the bytes at some of their arguments, or let others do so. */
 static const struct {
 	const char *name;
 	uint16_t reads; /* registers */
 } readers[] = {
-	{"__memcpy_chk", 1u << RSI},
-	{"__memmove_chk", 1u << RSI},
-	{"__mempcpy_chk", 1u << RSI},
+	{"__memcpy_chk", 1u << RDI | 1u << RSI},
+	{"__memmove_chk", 1u << RDI | 1u << RSI},
+	{"__mempcpy_chk", 1u << RDI | 1u << RSI},
+	{"__memset_chk", 1u << RDI},
 	{"EVP_DigestUpdate", 1u << RSI},
 	{"HMAC_Update", 1u << RSI},
 	{"adler32", 1u << RSI},
 	{"adler32_z", 1u << RSI},
 	{"bcmp", 1u << RDI | 1u << RSI},
-	{"bcopy", 1u << RDI},
+	{"bcopy", 1u << RDI | 1u << RSI},
+	{"bzero", 1u << RDI},
 	{"crc32", 1u << RSI},
 	{"crc32_z", 1u << RSI},
+	{"explicit_bzero", 1u << RDI},
+	{"fread", 1u << RDI},
+	{"fread_unlocked", 1u << RDI},
 	{"fwrite", 1u << RDI},
 	{"fwrite_unlocked", 1u << RDI},
 	{"memchr", 1u << RDI},
 	{"memcmp", 1u << RDI | 1u << RSI},
-	{"memcpy", 1u << RSI},
-	{"memmove", 1u << RSI},
-	{"mempcpy", 1u << RSI},
+	{"memcpy", 1u << RDI | 1u << RSI},
+	{"memmove", 1u << RDI | 1u << RSI},
+	{"mempcpy", 1u << RDI | 1u << RSI},
+	{"memset", 1u << RDI},
 	{"mprotect", 1u << RDI},
 	{"pkey_mprotect", 1u << RDI},
+	{"pread", 1u << RSI},
+	{"pread64", 1u << RSI},
 	{"ptrace", 1u << RDX},
 	{"pwrite", 1u << RSI | 1u << RCX}, /* to memory, by its file */
 	{"pwrite64", 1u << RSI | 1u << RCX},
+	{"read", 1u << RSI},
+	{"recv", 1u << RSI},
+	{"recvfrom", 1u << RSI},
 	{"send", 1u << RSI},
+	{"sendto", 1u << RSI},
+	{"strcmp", 1u << RDI | 1u << RSI},
+	{"strlen", 1u << RDI},
+	{"strncmp", 1u << RDI | 1u << RSI},
+	{"strnlen", 1u << RDI},
+	{"syscall", 1u << RDX | 1u << RCX},
 	{"write", 1u << RSI},
 };
 
@@ -78,7 +97,7 @@ struct entered {
 	uint32_t at;
 	uint16_t regs;
 	uint8_t depth; /* 0: free */
-	bool far, read, computed, ordered;
+	bool far, read, computed, ordered, equal;
 };
 
 #define NR_ENTERED 4096
@@ -97,6 +116,7 @@ struct follow {
 	bool from_got; /* the registers have a distance from the GOT, until its address is added */
 	bool read, computed;
 	bool ordered; /* the program asks what lies before or behind the address */
+	bool equal;   /* it compares the address, in any way */
 	bool direct;  /* it reads only the bytes that the operand itself names */
 };
 
@@ -214,13 +234,14 @@ static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int
 				.b = f->b, .entered = f->entered, .regs = regs, .far = f->far};
 
 			follow_from(&inner, at, depth + 1);
-			*e = (struct entered){at,	    regs,	(uint8_t)(depth + 1),
-					      f->far,	    inner.read, inner.computed,
-					      inner.ordered};
+			*e = (struct entered){
+				at,	    regs,	    (uint8_t)(depth + 1), f->far,
+				inner.read, inner.computed, inner.ordered,	  inner.equal};
 		}
 		f->read |= e->read;
 		f->computed |= e->computed;
 		f->ordered |= e->ordered;
+		f->equal |= e->equal;
 	}
 }
 
@@ -371,6 +392,7 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 											 : 0;
 	case ZYDIS_MNEMONIC_INC:
 	case ZYDIS_MNEMONIC_AND: return had ? 1u << to : 0;
+	case ZYDIS_MNEMONIC_SYSCALL: f->read |= (f->regs & TO_KERNEL) != 0; return 0;
 	default:
 		if (z->meta.category == ZYDIS_CATEGORY_CMOV)
 			return had || has ? 1u << to : 0;
@@ -408,8 +430,10 @@ static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
 	for (int i = 0; i < 2; i++)
 		if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER
 			    ? holds(f, o[i].reg.value)
-			    : is_slot(&o[i]) && find_slot(f, &o[i]) != NULL)
+			    : is_slot(&o[i]) && find_slot(f, &o[i]) != NULL) {
 			f->ordered |= asks_order(f->b, next);
+			f->equal = true;
+		}
 }
 
 /*
@@ -528,7 +552,7 @@ static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t
 		const struct follow *f)
 {
 	uint32_t part = mp_part_at(b->index, target);
-	bool used;
+	bool read = f->read && !f->direct, used = read || f->computed || f->ordered;
 
 	/* Labels, and constants between instructions, are other passes' matter. */
 	if (part != MP_NONE && target != b->index->parts[part].at &&
@@ -537,10 +561,9 @@ static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t
 			return 0;
 		return mp_push(b->summed, b->nr_summed, b->cap_summed, target);
 	}
-	used = (f->read && !f->direct) || f->computed || f->ordered;
-	if (used || part == MP_NONE) {
+	if (used || f->equal || part == MP_NONE) {
 		if (mp_push(x->borders, x->nr_borders, x->cap_borders,
-			    (struct mp_border){at, target, used, f->computed}))
+			    (struct mp_border){at, target, used, read, f->computed, f->equal}))
 			return -ENOMEM;
 	}
 	if ((f->read || f->computed) && part != MP_NONE && target == b->index->parts[part].at)
@@ -620,8 +643,8 @@ static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint3
 	} else if (z.mnemonic == ZYDIS_MNEMONIC_ADD || z.mnemonic == ZYDIS_MNEMONIC_SUB) {
 		f.computed = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
 	} else if (z.mnemonic == ZYDIS_MNEMONIC_CMP) {
-		f.ordered = (o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads) &&
-			    asks_order(b, at + z.length);
+		f.equal = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
+		f.ordered = f.equal && asks_order(b, at + z.length);
 	}
 	return note(b, x, at, target, &f);
 }
