@@ -50,7 +50,14 @@ static off_t longest_file(uint32_t nr)
 	return MP_COUNTS_FILE_HEADER_BYTES + set * MP_COUNTS_FILE_MAX_SETS;
 }
 
-/* Opens the file of one user, with @nr counters. Return: -1: it is not one. */
+/* What a user may put there in place of a file: another kind of file, one that is leased, none any more. */
+static bool is_of_user(int code)
+{
+	return code == ENOENT || code == ELOOP || code == EACCES || code == ENXIO ||
+	       code == ENODEV || code == EAGAIN;
+}
+
+/* Opens the file of one user, with @nr counters. Return: -ENOENT: it is not one; -errno. */
 static int open_user(int dir, const char *name, uint32_t nr)
 {
 	struct stat st;
@@ -58,7 +65,7 @@ static int open_user(int dir, const char *name, uint32_t nr)
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
-		return -1;
+		return is_of_user(errno) ? -ENOENT : -errno;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
 	    st.st_size <= longest_file(nr)) {
 		snprintf(own, sizeof(own), "%u", st.st_uid);
@@ -66,7 +73,18 @@ static int open_user(int dir, const char *name, uint32_t nr)
 			return fd;
 	}
 	close(fd);
-	return -1;
+	return -ENOENT;
+}
+
+/* Return: as readdir(); NULL and *@code 0: there are no more. */
+static struct dirent *next_entry(DIR *d, int *code)
+{
+	struct dirent *entry;
+
+	errno = 0;
+	entry = readdir(d);
+	*code = entry ? 0 : errno;
+	return entry;
 }
 
 static void add(uint64_t *to, const uint64_t *from, uint32_t nr)
@@ -92,11 +110,15 @@ int md_count_dir_read(const char *path, uint64_t table_hash, uint64_t *counters,
 	memset(counters, 0, nr * sizeof(*counters));
 	if (!one)
 		ret = mp_err_code(err, ENOMEM);
-	while (!ret && d && (entry = readdir(d)) && names++ < MAX_NAMES) {
+	while (!ret && d && (entry = next_entry(d, &code)) && names++ < MAX_NAMES) {
 		int fd = open_user(dirfd(d), entry->d_name, nr);
 
-		if (fd < 0)
+		if (fd == -ENOENT)
 			continue;
+		if (fd < 0) {
+			ret = mp_err_set(err, -fd, "%s/%s: %s", path, entry->d_name, strerror(-fd));
+			break;
+		}
 		memset(one, 0, nr * sizeof(*one));
 		ret = mp_counts_file_add(entry->d_name, fd, table_hash, one, nr, err);
 		if (!ret)
@@ -106,6 +128,8 @@ int md_count_dir_read(const char *path, uint64_t table_hash, uint64_t *counters,
 		if (ret == -ENODATA || ret == -EBADMSG || ret == -EOVERFLOW)
 			ret = 0;
 	}
+	if (!ret && code && code != ENOENT)
+		ret = mp_err_set(err, code, "%s: %s", path, strerror(code));
 	if (d)
 		closedir(d);
 	free(one);

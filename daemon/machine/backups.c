@@ -26,13 +26,6 @@ void md_backups_free_places(struct md_backup_place *places, size_t nr)
 	free(places);
 }
 
-void md_backups_free(char **places, size_t nr)
-{
-	for (size_t i = 0; i < nr; i++)
-		free(places[i]);
-	free(places);
-}
-
 static int add(struct places *places, const char *path, const char *digest)
 {
 	struct md_backup_place place = {.path = strdup(path)};
@@ -66,7 +59,7 @@ static int read_record(const char *path, const char *digest, struct places *plac
 {
 	json_t *record = json_load_file(path, 0, NULL), *place;
 	size_t i;
-	int r = 0;
+	int r = record ? 0 : add(places, path, "");
 
 	json_array_foreach(json_object_get(record, "places"), i, place)
 	{
@@ -135,42 +128,54 @@ int md_backups_places(const char *dir, struct md_backup_place **out, size_t *nr,
 	return 0;
 }
 
-/* If not, an upgrade has replaced the output, or somebody has restored the original. */
-static bool holds_output(const char *path)
+/* If it holds another file, an upgrade has replaced the output, or somebody has restored the original. */
+static enum md_backup_holds look_at(const struct md_backup_place *place)
 {
 	struct md_program file;
-	bool is = !md_program_read(path, &file, NULL) && file.is_output;
+	bool is_output;
+	int r;
 
+	if (!place->digest[0])
+		return MD_BACKUP_UNREADABLE;
+	r = md_program_read(place->path, &file, NULL);
+	is_output = !r && file.is_output;
 	md_program_fini(&file);
-	return is;
+	if (r == -ENOENT || r == -ENOTDIR)
+		return MD_BACKUP_MISSING;
+	if (r && r != -ENOEXEC)
+		return MD_BACKUP_UNREADABLE;
+	return is_output ? MD_BACKUP_OUTPUT : MD_BACKUP_OTHER;
 }
 
-static bool is_listed(char *const *list, size_t nr, const char *path)
+static bool is_listed(const struct md_backup_place *list, size_t nr, const char *path)
 {
 	for (size_t i = 0; i < nr; i++)
-		if (!strcmp(list[i], path))
+		if (!strcmp(list[i].path, path))
 			return true;
 	return false;
 }
 
-int md_backups_list(const char *dir, char ***out, size_t *nr, struct mp_err *err)
+int md_backups_list(const char *dir, struct md_backup_place **out, size_t *nr, struct mp_err *err)
 {
 	struct md_backup_place *places;
-	size_t nr_places;
+	size_t nr_places, kept = 0;
 	int r = md_backups_places(dir, &places, &nr_places, err);
 
 	*out = NULL;
 	*nr = 0;
 	if (r)
 		return r;
-	*out = calloc(nr_places + 1, sizeof(**out));
-	if (!*out)
-		r = mp_err_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; i < nr_places && !r; i++)
-		if (!is_listed(*out, *nr, places[i].path) && holds_output(places[i].path)) {
-			(*out)[(*nr)++] = places[i].path;
-			places[i].path = NULL;
-		}
-	md_backups_free_places(places, nr_places);
-	return r;
+	for (size_t i = 0; i < nr_places; i++) {
+		struct md_backup_place place = places[i];
+
+		place.holds = is_listed(places, kept, place.path) ? MD_BACKUP_OTHER
+								  : look_at(&place);
+		if (place.holds != MD_BACKUP_OTHER)
+			places[kept++] = place;
+		else
+			free(place.path);
+	}
+	*out = places;
+	*nr = kept;
+	return 0;
 }

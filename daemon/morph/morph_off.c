@@ -199,7 +199,7 @@ static int compare_bytes(struct off *off)
 	for (size_t i = 0; i < nr; i++) {
 		struct md_program file;
 
-		if (!is_first(places, i))
+		if (!places[i].digest[0] || !is_first(places, i))
 			continue;
 		remove_left(places[i].path);
 		if (is_original(places, nr, i)) {

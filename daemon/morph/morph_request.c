@@ -204,10 +204,28 @@ static int do_one(struct asked *a, const char *path)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
+/* What nobody can tell is said: the original may be wanted later. Return: exit status. */
+static int undo_place(struct asked *a, const struct md_backup_place *place)
+{
+	switch (place->holds) {
+	case MD_BACKUP_OUTPUT: return do_one(a, place->path);
+	case MD_BACKUP_UNREADABLE:
+		return md_cli_fail("%s: cannot be read, and may be a version of Morph, or tell of "
+				   "one; the backups stay",
+				   place->path);
+	case MD_BACKUP_MISSING:
+		md_cli_note("%s: is not there; if it was moved, or is not mounted, it may be a "
+			    "version of Morph; its original stays among the backups",
+			    place->path);
+		return 0;
+	default: return 0;
+	}
+}
+
 static int undo_all(struct asked *a)
 {
 	struct mp_err err = {0};
-	char **places = NULL;
+	struct md_backup_place *places = NULL;
 	size_t nr = 0;
 	int status = 0, one;
 
@@ -219,12 +237,12 @@ static int undo_all(struct asked *a)
 			status = status ? status : one;
 		}
 	for (size_t i = 0; i < nr; i++) {
-		one = do_one(a, places[i]);
+		one = undo_place(a, &places[i]);
 		status = status ? status : one;
 	}
 	if (!nr && !a->rows)
 		puts("No program is replaced.");
-	md_backups_free(places, nr);
+	md_backups_free_places(places, nr);
 	return status;
 }
 

@@ -317,6 +317,16 @@ static int begin_round_of(struct md_request *r, struct mp_err *err)
 	return mp_store_renew_job(r->store, &r->job, &step, err);
 }
 
+/* By their bytes the worker tells what lies at the path: the original, the version, or another file. */
+static int note_bytes(struct md_request *r, const char *output, struct mp_err *err)
+{
+	int ret = md_file_hash(r->path, r->job.file_hash);
+
+	if (!ret)
+		ret = md_file_hash(output, r->job.layout);
+	return ret ? mp_err_set(err, -ret, "%s: %s", r->path, strerror(-ret)) : 0;
+}
+
 int md_request_take(struct md_request *r, const struct mp_id *id, const char *output,
 		    enum mp_job_state to, const char *why, struct mp_err *err)
 {
@@ -329,11 +339,9 @@ int md_request_take(struct md_request *r, const struct mp_id *id, const char *ou
 	r->job.output = strdup(output);
 	if (!r->job.output)
 		return mp_err_set(err, ENOMEM, "out of memory");
-	ret = md_file_hash(r->path, r->job.file_hash);
-	if (!ret)
-		ret = md_file_hash(output, r->job.layout);
+	ret = note_bytes(r, output, err);
 	if (ret)
-		return mp_err_set(err, -ret, "%s: %s", r->path, strerror(-ret));
+		return ret;
 	ret = advance(r, MP_JOB_WRITTEN, "write", MD_REQUEST_FLEET, why, err);
 	if (ret || to == MP_JOB_WRITTEN)
 		return ret;
@@ -421,7 +429,7 @@ static int find_version(struct md_request *r, char *output, size_t size, struct 
 	struct md_evidence e;
 
 	if (is_own_output(r, output, size))
-		return 0;
+		return note_bytes(r, output, err);
 	int ret = md_state_default_dir(state_dir, sizeof(state_dir), err);
 
 	if (!ret)

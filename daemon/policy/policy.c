@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "daemon/policy/defaults.h"
 #include "daemon/policy/package.h"
@@ -187,6 +188,51 @@ static int read_rules(struct md_policy *policy, int at, struct mp_err *err)
 	return ret;
 }
 
+/* ---- changes ------------------------------------------------------------------------------ */
+
+/* A change of a file sets its time of change, which nobody can set back; a file that is not there is all zero. */
+static uint64_t look_at(uint64_t hash, int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, 0))
+		st = (struct stat){0};
+	return XXH3_64bits((const uint64_t[]){hash, st.st_dev, st.st_ino, (uint64_t)st.st_size,
+					      (uint64_t)st.st_ctim.tv_sec,
+					      (uint64_t)st.st_ctim.tv_nsec},
+			   6 * sizeof(uint64_t));
+}
+
+static uint64_t look_at_files(const char *path)
+{
+	int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent **entries = NULL;
+	int nr, rules = -1;
+	uint64_t hash;
+
+	if (dir < 0)
+		return 0;
+	hash = look_at(0, dir, "morph.conf");
+	hash = look_at(hash, dir, MD_POLICY_ON);
+	hash = look_at(hash, dir, "watch.d");
+	rules = openat(dir, "watch.d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	nr = rules < 0 ? 0 : scandirat(rules, ".", &entries, is_rule, by_name);
+	for (int i = 0; i < nr; i++) {
+		hash = look_at(hash, rules, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	if (rules >= 0)
+		close(rules);
+	close(dir);
+	return hash;
+}
+
+bool md_policy_has_changed(const struct md_policy *policy)
+{
+	return look_at_files(policy->dir) != policy->files;
+}
+
 /* ---- the policy --------------------------------------------------------------------------- */
 
 static int set_defaults(struct md_policy *policy, const char *dir, struct mp_err *err)
@@ -228,6 +274,8 @@ int md_policy_read_on(const char *dir, const char *on, struct md_policy *out, st
 {
 	int fd = -1, ret = set_defaults(out, dir, err);
 
+	/* First: what changes while it is read has changed. */
+	out->files = look_at_files(dir);
 	if (!ret && strlen(dir) >= PATH_MAX - sizeof("/morph.conf"))
 		ret = mp_err_set(err, ENAMETOOLONG, "%s: too long", dir);
 	if (!ret)

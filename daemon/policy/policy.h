@@ -78,6 +78,7 @@ struct md_policy {
 	char *dpkg_admin;   /* dpkg's directory; NULL: the usual one */
 	struct md_rule *rules; /* in the order of names */
 	size_t nr_rules;
+	uint64_t files; /* md_policy_has_changed() compares */
 };
 
 /* The file of a policy's directory that `morph on' writes. */
@@ -94,6 +95,8 @@ int md_policy_read(const char *dir, struct md_policy *out, struct mp_err *err);
 /* The same with the file @on in place of DIR/on.conf; "": without such a file. */
 int md_policy_read_on(const char *dir, const char *on, struct md_policy *out, struct mp_err *err);
 void md_policy_fini(struct md_policy *policy);
+/* Was a file of its directory changed, added or removed since it was read? Whatever that changes in its meaning. */
+bool md_policy_has_changed(const struct md_policy *policy);
 
 /*
  * The first rule that names @path, an absolute path without links; NULL: none, or it is not known whether a rule

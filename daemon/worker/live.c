@@ -159,12 +159,36 @@ static int replace(struct md_task *t, struct md_live *live, enum md_variant vari
 	return ret;
 }
 
-int md_live_put(struct md_task *t, struct md_live *live, enum md_variant variant,
-		struct md_child_result *r)
+/* Is the job still as this step found it? Return: 0; -ESTALE: it is not; -errno. */
+static int check_job(struct md_task *t)
+{
+	struct mp_job now;
+	bool same;
+	int ret = mp_store_find_job(t->worker->store, t->job->path, &now, t->err);
+
+	if (ret && ret != -ENOENT)
+		return ret;
+	same = !ret && now.state == t->job->state && now.round == t->job->round;
+	mp_store_fini_job(&now);
+	return same ? 0
+		    : mp_err_set(t->err, ESTALE, "somebody has changed what is to be done with it");
+}
+
+/* What failed may have failed behind its rename, so what lies at the path is not known any more. */
+static void look_anew(struct md_task *t, struct md_live *live)
+{
+	struct mp_err why;
+
+	live->file = (struct stat){0};
+	/* If it cannot be read, its hash is none, and so is not the original's. */
+	(void)md_file_look(live->path, &t->now, &why);
+}
+
+static int put(struct md_task *t, struct md_live *live, enum md_variant variant,
+	       struct md_child_result *r)
 {
 	int ret;
 
-	*r = (struct md_child_result){.end = MD_CHILD_EXITED};
 	if (is_there(t, live, variant))
 		ret = 0;
 	else if (live->running)
@@ -180,6 +204,25 @@ int md_live_put(struct md_task *t, struct md_live *live, enum md_variant variant
 	return watch(t, live, variant);
 }
 
+/*
+ * `morph undo' does not wait for the worker: it notes what it was asked, and then puts the original back. So the job is
+ * looked at behind the change, too: what was noted before that, the original of the caller follows, and if it was noted
+ * later, that of morph undo.
+ */
+int md_live_put(struct md_task *t, struct md_live *live, enum md_variant variant,
+		struct md_child_result *r)
+{
+	int ret = variant == MD_ORIGINAL ? 0 : check_job(t);
+
+	*r = (struct md_child_result){.end = MD_CHILD_EXITED};
+	if (!ret) {
+		ret = put(t, live, variant, r);
+		if (ret)
+			look_anew(t, live);
+	}
+	return ret || variant == MD_ORIGINAL ? ret : check_job(t);
+}
+
 int md_live_put_back(struct md_task *t, struct md_live *live)
 {
 	struct md_child_result r;
@@ -187,6 +230,20 @@ int md_live_put_back(struct md_task *t, struct md_live *live)
 
 	return ret > 0 ? mp_err_set(t->err, EIO, "the original could not be put back: %s", r.reason)
 		       : ret;
+}
+
+bool md_live_leave(struct md_task *t)
+{
+	struct md_live *live = *find(t->worker, t->job->path);
+
+	if (!live || live->running)
+		return false;
+	if (md_spare_swap(t, live, MD_ORIGINAL)) {
+		live->there = MD_ORIGINAL;
+		return true;
+	}
+	md_spare_drop(live);
+	return false;
 }
 
 int md_live_check(struct md_task *t, struct md_live *live)

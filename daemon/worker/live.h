@@ -77,12 +77,17 @@ int md_live_of(struct md_task *task, struct md_live **out);
 bool md_live_knows(const struct md_task *task, enum md_variant *there);
 /*
  * md_live_put - puts @variant in the file's place by one rename. Return: 0; 1: it was refused, and @reason of
- * @result says why; -EINTR; -errno.
+ * @result says why; -ESTALE: the job is not in the task's state any more, and the version may be in place; -EINTR; -errno.
  */
 int md_live_put(struct md_task *task, struct md_live *live, enum md_variant variant,
 		struct md_child_result *result);
 /* The same with the original; that it could not be put back is an error. Return: 0, -errno. */
 int md_live_put_back(struct md_task *task, struct md_live *live);
+/*
+ * md_live_leave - the worker ends, or a step failed: puts the original back by its name alone, if it lies beside the path.
+ * Else what lies there is removed, since a copy of the original may need the room. Return: the original is in its place.
+ */
+bool md_live_leave(struct md_task *task);
 /*
  * md_live_check - if the file is not as the worker put it there, or if it has put nothing there yet, the original gets
  * back in its place. Return: 0: it is as it was; 1: the original is there; -errno.

@@ -81,6 +81,15 @@ static void say(const char *path, const char *text)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
+/* Then this worker, which may stay for days, ends. The next one, which a timer starts, reads the policy. */
+static bool policy_has_changed(struct md_worker *w)
+{
+	if (!md_policy_has_changed(w->policy))
+		return false;
+	snprintf(w->why, sizeof(w->why), "the policy was changed: the next start goes on");
+	return true;
+}
+
 /* May the next step begin? */
 static bool may_go_on(struct md_worker *w, struct mp_err *err)
 {
@@ -90,6 +99,8 @@ static bool may_go_on(struct md_worker *w, struct mp_err *err)
 		snprintf(w->why, sizeof(w->why), "told to stop");
 		return false;
 	}
+	if (policy_has_changed(w))
+		return false;
 	if (w->always)
 		return true;
 	if (mp_store_read_spent(w->store, time(NULL), &spent, err)) {
@@ -126,12 +137,31 @@ static bool is_cheap(const struct mp_job *job)
 	       mp_job_state_in_place(job->state);
 }
 
+/*
+ * Steps of other jobs take long, and meanwhile a user may have asked for something else. Return: 0: @job is as the store
+ * has it; -ENOENT: it has no such job any more; -errno.
+ */
+static int reload(struct md_worker *w, struct mp_job *job, struct mp_err *err)
+{
+	struct mp_job now;
+	int ret = mp_store_find_job(w->store, job->path, &now, err);
+
+	if (ret)
+		return ret;
+	mp_store_fini_job(job);
+	*job = now;
+	return 0;
+}
+
 /* Takes steps of @job until nothing is to be done. Return: 0, -EINTR: stop, -errno. */
 static int work_on(struct md_worker *w, struct mp_job *job, struct mp_err *err)
 {
 	int ret;
 
 	do {
+		ret = reload(w, job, err);
+		if (ret)
+			return ret == -ENOENT ? 0 : ret;
 		/* A version that must be undone does not wait for an idle machine. */
 		if (md_child_is_stopped() || (!is_cheap(job) && !may_go_on(w, err)))
 			return -EINTR;
@@ -244,7 +274,11 @@ static int look_at_live(struct md_worker *w, bool beside, int *failed, struct mp
 	for (size_t i = 0; i < nr; i++) {
 		if (!is_in_turns(&jobs[i]) || !md_live_has(w, jobs[i].path))
 			continue;
-		ret = md_round_step(w, &jobs[i], err);
+		ret = reload(w, &jobs[i], err);
+		if (ret == -ENOENT || (!ret && !is_in_turns(&jobs[i])))
+			continue;
+		if (!ret)
+			ret = md_round_step(w, &jobs[i], err);
 		if (ret > 0)
 			say_step(&jobs[i]);
 		else if (ret && ret != -EINTR) {
@@ -299,7 +333,7 @@ static void pause_between_looks(struct md_worker *w)
 	}
 }
 
-/* As long as versions are in place in turns, the worker stays. */
+/* As long as versions are in place in turns, and the policy is what it was, the worker stays. */
 static int stay(struct md_worker *w, const struct options *o, int *failed, struct mp_err *err)
 {
 	double looked_s = mp_now_s();
@@ -314,6 +348,10 @@ static int stay(struct md_worker *w, const struct options *o, int *failed, struc
 			continue;
 		looked_s = mp_now_s();
 		w->why[0] = 0;
+		if (policy_has_changed(w)) {
+			say(NULL, w->why);
+			break;
+		}
 		ret = md_queue_fill(w->store, w->policy, time(NULL), err);
 		if (!ret)
 			ret = work(w, o, failed, err);

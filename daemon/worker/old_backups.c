@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,17 @@ struct look {
 	void (*say)(const char *path, const char *text);
 };
 
+/* Is there a directory where this file would be? Else its file system may not be mounted now. */
+static bool has_parent(const char *path)
+{
+	char dir[PATH_MAX];
+	struct stat st;
+
+	return snprintf(dir, sizeof(dir), "%.*s/", (int)(strrchr(path, '/') - path), path) <
+		       (int)sizeof(dir) &&
+	       !stat(dir, &st);
+}
+
 /*
  * An original may be wanted back as long as an output lies at one of its places, or may lie there.
  */
@@ -41,7 +53,7 @@ static bool holds_output(const char *path)
 	int ret = md_file_look(path, &file, &why);
 
 	if (ret == -ENOENT || ret == -ENOTDIR)
-		return false;
+		return !has_parent(path);
 	return ret || file.is_output;
 }
 

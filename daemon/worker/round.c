@@ -335,6 +335,8 @@ int md_round_leave(struct md_worker *worker, struct mp_job *job, struct mp_err *
 
 	if (!ret && md_running_is(&t.dir))
 		ret = md_running_undo(&t);
+	if (!ret && md_live_leave(&t))
+		return 0;
 	if (!ret)
 		ret = md_file_look(job->path, &t.now, err);
 	if (ret == -ENOENT)

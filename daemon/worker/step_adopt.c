@@ -59,14 +59,25 @@ static int replace(struct md_task *t, bool live, struct md_child_result *r)
 	return ret;
 }
 
+/* Is the version in its place? What failed may have failed behind its rename. */
+static bool is_in_place(const struct md_task *t, const struct md_child_result *r)
+{
+	char hash[33];
+
+	if (r->end == MD_CHILD_EXITED && !r->status)
+		return true;
+	return !md_file_hash(t->job->path, hash) && !strcmp(hash, t->job->layout);
+}
+
 int md_step_adopt(struct md_task *t)
 {
 	struct md_work_path output = md_work_path(&t->dir, "output");
 	bool there = !strcmp(t->now.hash, t->job->layout);
 	bool live = md_running_is(&t->dir) && md_policy_may_live(t->worker->policy, t->rule);
+	uint64_t crashes = t->job->before_crashes;
 	struct md_child_result r;
 	char why[600];
-	int ret;
+	int ret, tried;
 
 	if (!there && md_deny(t->worker->policy, t->job->path, why, sizeof(why)))
 		return md_task_advance(t, MP_JOB_REFUSED, "adopt", "refused", "%s", why);
@@ -78,14 +89,18 @@ int md_step_adopt(struct md_task *t)
 		return md_task_advance(t, MP_JOB_FAILED, "adopt", "failed",
 				       "there is no evidence that this very version is faster");
 	/* The samples until now are those of the original: probation compares with them. */
-	ret = md_probation_begin(t);
+	tried = md_task_has_verdict(t, "tried", "faster");
+	ret = tried < 0 ? tried : md_probation_begin(t);
 	if (ret)
 		return ret;
+	/* Not so the crashes of a trial, which noted those of the week before it. */
+	if (tried)
+		t->job->before_crashes = crashes;
 	if (!there) {
 		ret = replace(t, live, &r);
 		if (ret)
 			return ret;
-		if (r.end != MD_CHILD_EXITED || r.status)
+		if (!is_in_place(t, &r))
 			return md_task_advance(t,
 					       r.end == MD_CHILD_EXITED &&
 							       r.status == MP_EXIT_REFUSED
@@ -171,7 +186,7 @@ int md_step_instrument(struct md_task *t)
 		ret = md_task_replace(t, MD_NEW, &r);
 	if (ret)
 		return ret;
-	if (!there && (r.end != MD_CHILD_EXITED || r.status))
+	if (!there && !is_in_place(t, &r))
 		return md_task_advance(t,
 				       r.end == MD_CHILD_EXITED && r.status == MP_EXIT_REFUSED
 					       ? MP_JOB_REFUSED

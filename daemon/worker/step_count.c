@@ -103,9 +103,7 @@ int md_step_count_begin(struct md_task *t)
 	running = begin_running(t);
 	if (running < 0 || running == 2)
 		return running < 0 ? running : 1;
-	ret = md_count_dir_make(dir.text, t->err);
-	if (!ret)
-		ret = write_counting(t, dir.text, &r);
+	ret = write_counting(t, dir.text, &r);
 	if (ret)
 		return ret;
 	if (r.end != MD_CHILD_EXITED || r.status)
@@ -136,7 +134,10 @@ static int begin(struct md_task *t, struct md_live *live)
 	int ret;
 
 	live->forget = forget;
-	ret = md_counting_new(file.text, dir.text, &live->counting, t->err);
+	/* Processes of files that an earlier worker put there go on to count, but nobody watches their time. */
+	ret = md_count_dir_make(dir.text, t->err);
+	if (!ret)
+		ret = md_counting_new(file.text, dir.text, &live->counting, t->err);
 	if (!ret)
 		md_windows_begin(&live->windows, t->worker->pace, live->running, mp_now_s());
 	return ret;
@@ -227,6 +228,10 @@ static int open_window(struct md_task *t, struct md_live *live)
 		return ret;
 	if (live->running)
 		return not_running(t, live, r.reason[0] ? r.reason : "morph live failed");
+	/* It may be there nevertheless. */
+	ret = md_live_put_back(t, live);
+	if (ret)
+		return ret;
 	return md_task_advance(t, MP_JOB_FAILED, "counted", "failed",
 			       "the version that counts could not be put in place: %s",
 			       r.reason[0] ? r.reason : "morph-optimize failed");
@@ -422,8 +427,9 @@ int md_step_count(struct md_task *t)
 		ret = live->counting ? 0 : begin(t, live);
 	if (!ret)
 		ret = tick(t, live);
+	/* What ends it may be harm, which does not wait for another job's child. */
 	if (ret == 2)
-		ret = t->worker->beside ? 0 : conclude(t, live);
+		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);
 	live->busy = false;
 	return ret;
 }

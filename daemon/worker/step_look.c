@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "daemon/worker/live.h"
 #include "daemon/worker/running.h"
@@ -79,6 +80,22 @@ static int file_is_gone(struct md_task *t)
 /* ---- before a step --------------------------------------------------------------------------- */
 
 /*
+ * The clock was set back: what changes from now on has an earlier time than the state's beginning. So the state begins now.
+ * Return: it was.
+ */
+static bool mend_time(struct md_task *t)
+{
+	int64_t now_s = time(NULL);
+
+	if (t->job->since_s <= now_s)
+		return false;
+	t->job->since_s = now_s;
+	/* If it cannot be stored, the next look mends it again. */
+	(void)mp_store_note_job(t->worker->store, t->job, t->err);
+	return true;
+}
+
+/*
  * A look at a job without work must cost little: the bytes of a file that did not change since the
  * job's state began are known. A renamed or written file has a newer time of change.
  */
@@ -122,7 +139,8 @@ int md_step_look(struct md_task *t)
 	struct mp_err why = {""};
 	int ret;
 
-	if (is_known(t) || is_ours(t))
+	/* What was changed before its clock was mended is not known either. */
+	if ((!mend_time(t) && is_known(t)) || is_ours(t))
 		return 0;
 	ret = md_file_look(t->job->path, &t->now, &why);
 	if (ret == -ENOENT)

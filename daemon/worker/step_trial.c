@@ -34,16 +34,21 @@ static int count_trials(struct md_task *t, uint64_t *k)
 	char path[PATH_MAX], new[PATH_MAX];
 	unsigned long long nr = 0;
 	FILE *f;
-	bool fine;
+	bool fine = true;
 
 	if (snprintf(path, sizeof(path), "%s/trials", t->worker->state_dir) >= (int)sizeof(path) ||
 	    snprintf(new, sizeof(new), "%s/trials.new", t->worker->state_dir) >= (int)sizeof(new))
 		return mp_err_set(t->err, ENAMETOOLONG, "%s: too long", t->worker->state_dir);
+	/* A number that begins again would let trials claim something false more often than is promised. */
 	f = fopen(path, "re");
-	if (f && fscanf(f, "%llu", &nr) != 1)
-		nr = 0;
-	if (f)
+	if (!f && errno != ENOENT)
+		return mp_err_set(t->err, errno, "%s: %s", path, strerror(errno));
+	if (f) {
+		fine = fscanf(f, "%llu", &nr) == 1;
 		fclose(f);
+	}
+	if (!fine)
+		return mp_err_set(t->err, EBADMSG, "%s: has no number of trials", path);
 	*k = ++nr;
 	f = fopen(new, "we");
 	fine = f && fprintf(f, "%llu\n", nr) > 0 && !fflush(f) && !fsync(fileno(f));
@@ -82,18 +87,10 @@ static int new_trial(struct md_task *t, const struct mp_meter *meter, bool meter
 
 int md_step_trial_begin(struct md_task *t)
 {
-	static const enum md_variant versions[] = {MD_METERED_ORIGINAL, MD_METERED_NEW};
 	struct mp_meter meter;
 	bool metered = md_meter_load(md_work_path(&t->dir, "meter").text, &meter);
-	int ret = 0;
+	int ret = new_trial(t, &meter, metered);
 
-	for (int i = 0; metered && !ret && i < 2; i++) {
-		struct md_work_path dir = md_variant_counts(&t->dir, versions[i]);
-
-		ret = md_count_dir_make(dir.text, t->err);
-	}
-	if (!ret)
-		ret = new_trial(t, &meter, metered);
 	/* Samples until now are the original's, and so are crashes. */
 	if (!ret)
 		ret = md_probation_begin(t);
@@ -154,6 +151,17 @@ static int not_faster(struct md_task *t, const char *verdict, const struct mp_tr
 			     r->speedup, r->lowest, r->highest, r->nr_pairs);
 }
 
+static int crashed(struct md_task *t)
+{
+	int ret = mp_store_reject_layout(t->worker->store, &t->job->id, t->job->layout, "crashes",
+					 time(NULL), t->err);
+
+	return ret ? ret
+		   : md_task_advance(t, MP_JOB_NOT_FASTER, "tried", "crashes",
+				     "processes of the new version crashed, and none of the "
+				     "original did");
+}
+
 static int undecided(struct md_task *t, const struct mp_trial_result *r)
 {
 	if (r->unlike >= 0)
@@ -171,10 +179,16 @@ static int undecided(struct md_task *t, const struct mp_trial_result *r)
 static int conclude(struct md_task *t, struct md_live *live)
 {
 	struct mp_trial_result r;
-	int ret = md_live_put_back(t, live);
+	int harm = md_trying_does_harm(t, live), ret = md_live_put_back(t, live);
 
-	if (ret)
+	if (ret || harm < 0)
+		return ret ? ret : harm;
+	if (harm) {
+		ret = crashed(t);
+		if (ret > 0)
+			remove_dirs(t);
 		return ret;
+	}
 	mp_trial_result(live->trying->trial, &r);
 	if (md_live_is_filtered(t->worker, live))
 		return md_task_advance(t, MP_JOB_UNDECIDED, "tried", "stopped", "%s",
@@ -246,12 +260,6 @@ static int not_running(struct md_task *t, struct md_live *live, const char *why)
 	if (ret || failures != MD_LIVE_MOVE)
 		return ret;
 	ret = md_running_move(t, &r);
-	/* Their tables of counters are other ones now, and so are the files that count. */
-	for (enum md_variant v = MD_METERED_ORIGINAL; !ret && v <= MD_METERED_NEW; v++) {
-		struct md_work_path dir = md_variant_counts(&t->dir, v);
-
-		ret = live->trying->metered ? md_count_dir_make(dir.text, t->err) : 0;
-	}
 	if (!ret)
 		ret = md_versions_for_trial(t, MD_NEW_RUNNING, &r);
 	if (!ret && (r.end != MD_CHILD_EXITED || r.status))
@@ -323,6 +331,9 @@ static int tick(struct md_task *t, struct md_live *live)
 	if (mp_trial_verdict(trying->trial) != MP_TRIAL_RUNNING || is_late(t) ||
 	    md_live_is_filtered(t->worker, live))
 		return 2;
+	ret = md_trying_does_harm(t, live);
+	if (ret)
+		return ret < 0 ? ret : 2;
 	if (trying->order < 0)
 		return begin_block(t, live);
 	ret = md_trying_is_over(t, live, swap_rate(t, live));
@@ -372,8 +383,9 @@ int md_step_trial(struct md_task *t)
 	ret = begin(t, live);
 	if (!ret)
 		ret = tick(t, live);
+	/* What ends it may be harm, which does not wait for another job's child. */
 	if (ret == 2)
-		ret = t->worker->beside ? 0 : conclude(t, live);
+		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);
 	live->busy = false;
 	return ret;
 }

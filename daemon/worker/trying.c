@@ -78,6 +78,9 @@ int md_trying_new(struct md_task *task, struct md_trying **out)
 		mp_trial_abandon(t->trial);
 	if (!ret)
 		ret = open_versions(task, t);
+	/* Processes of files that an earlier worker put there would go on to count, but nobody watches their time. */
+	for (int v = 0; t->metered && !ret && v < 2; v++)
+		ret = md_count_dir_make(t->dir[v].text, task->err);
 	if (ret)
 		md_trying_free(t);
 	else
@@ -108,12 +111,28 @@ static int read_counts(struct md_task *task, const struct md_trying *t, uint64_t
 }
 
 /* Only the first read after a loss tells of it, so each read notes it for the pair. */
-static int read_done(struct md_task *task, const struct md_live *live, struct md_done *done)
+static int read_version(struct md_task *task, const struct md_live *live, enum md_variant variant,
+			struct md_done *done)
 {
-	int ret = md_live_done(task->worker, live, md_trying_version(live->trying), done);
+	int ret = md_live_done(task->worker, live, variant, done);
 
 	live->trying->incomplete |= done->incomplete;
 	return ret ? mp_err_set(task->err, -ret, "the time of processes: %s", strerror(-ret)) : 0;
+}
+
+static int read_done(struct md_task *task, const struct md_live *live, struct md_done *done)
+{
+	return read_version(task, live, md_trying_version(live->trying), done);
+}
+
+int md_trying_does_harm(struct md_task *task, const struct md_live *live)
+{
+	struct md_done done[2];
+	int ret = 0;
+
+	for (int v = 0; !ret && v < 2; v++)
+		ret = read_version(task, live, live->trying->version[v], &done[v]);
+	return ret ? ret : done[1].crashes > task->job->before_crashes && !done[0].crashes;
 }
 
 static int draw(struct md_task *task, struct md_trying *t)

@@ -48,7 +48,7 @@ struct md_trying {
 
 /*
  * md_trying_new - goes on with the trial in the job's directory. A pair that was begun by a worker that ended is
- * dropped. Return: 0, -ENOENT: there is none, -EBADMSG, -errno. Ownership: md_trying_free(*@out), which takes NULL.
+ * dropped, and the versions count into new files. Return: 0, -ENOENT: there is none, -EBADMSG, -errno. Ownership: md_trying_free(*@out), which takes NULL.
  */
 int md_trying_new(struct md_task *task, struct md_trying **out);
 void md_trying_free(struct md_trying *t);
@@ -62,6 +62,12 @@ int md_trying_drop(struct md_task *task, struct md_trying *t);
 int md_trying_begin(struct md_task *task, struct md_live *live);
 /* Is the block long enough? @cost_rate: CPU seconds a second that swaps may take. Return: 1, 0, -errno. */
 int md_trying_is_over(struct md_task *task, const struct md_live *live, double cost_rate);
+/*
+ * md_trying_does_harm - processes of the new version have crashed more often than those of the week before the trial, and none
+ * of the original's did. The trial itself compares parts of the processes that ended in whole pairs. A service that does not
+ * end with the original has none, and its processes outlive blocks. Return: 1, 0, -errno.
+ */
+int md_trying_does_harm(struct md_task *task, const struct md_live *live);
 /*
  * Ends the block; after the second one, adds the pair to the trial, and saves it. Return: 0, -errno.
  */

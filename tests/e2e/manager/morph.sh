@@ -165,6 +165,13 @@ exec 9>&-
 kill $runs 2>/dev/null
 wait $runs 2>/dev/null
 m 1 "optimize what is optimised" optimize ./prog
+# The worker knows the version by its bytes: it is on probation, and is not taken for one of somebody else's.
+worker_looks() {
+	command_ends 0 "$1" "$worker" --lab-coredumps="$dir/cores" --config=etc --db=db --state-dir=work --backup-dir=backup --now
+	[ "$(db "SELECT state FROM job WHERE path = '$dir/prog'")" = adopted ] ||
+		fail "$1: it is $(db "SELECT state, detail FROM job WHERE path = '$dir/prog'")"
+}
+worker_looks "the worker looks at what was adopted by hand"
 m 0 "undo" undo ./prog
 cmp -s prog original || fail "undo has not put the original back"
 m 4 "undo twice" undo ./prog
@@ -186,7 +193,21 @@ says out.txt 'No program is replaced' "undo --all again"
 cp newer upgraded && mv upgraded prog
 command_ends 0 "undo --all after an upgrade" "$morph" --db=none.db --backup-dir=backup undo --all
 cmp -s prog newer || fail "undo has replaced an upgrade"
+# A place that cannot be read is no success; one that is not there is named, since its file may have been moved.
+rm prog
+ln -s prog prog
+command_ends 1 "undo --all, unreadable" "$morph" --db=none.db --backup-dir=backup undo --all
+says err.txt "$dir/prog: cannot be read" "undo --all, unreadable"
+rm prog
+command_ends 0 "undo --all, missing" "$morph" --db=none.db --backup-dir=backup undo --all
+says err.txt "$dir/prog: is not there.*its original stays" "undo --all, missing"
 cp original prog
+command_ends 0 "undo --all, and no doubt" "$morph" --db=none.db --backup-dir=backup undo --all
+[ ! -s err.txt ] || fail "undo --all, and no doubt: $(cat err.txt)"
+for record in backup/*/*.json; do cp "$record" record && : >"$record"; done
+command_ends 1 "undo --all, a damaged record" "$morph" --db=none.db --backup-dir=backup undo --all
+says err.txt "$record: cannot be read" "undo --all, a damaged record"
+cat record >"$record"
 
 # ---- with a command: the audit decides
 m 1 "a command that fails" --json optimize ./prog -- ./no-such-command

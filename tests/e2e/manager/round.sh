@@ -62,7 +62,8 @@ state_is kept "kept"
 history_is "ask:watch profile:done write:done verify:done audit:faster adopt:done probation:kept" "kept"
 cmp -s prog original && fail "kept, and yet the original"
 
-# ---- an upgrade: what was written stays, and a new round begins; no older file comes back
+# ---- an upgrade: what was written stays, and a new round begins; no older file comes back. The clock was set back meanwhile
+db "UPDATE job SET since_s = unixepoch() + 86400"
 cp newer prog.dpkg-new && mv prog.dpkg-new prog
 work 0 "upgraded" --now
 state_is wanted "upgraded"
@@ -75,6 +76,20 @@ work 0 "a new round" --now
 state_is kept "a new round"
 cmp -s prog newer && fail "a new round, and yet not adopted"
 gcc -O2 -Wl,--emit-relocs -o original prog.c
+
+# ---- the version is put in place, and yet the call fails: it is on probation all the same
+forget
+rm worker/morph-optimize
+cat >worker/morph-optimize <<END
+#!/bin/sh
+"$BUILD/morph-optimize" "\$@" || exit
+[ "\$1" != adopt ]
+END
+chmod 755 worker/morph-optimize
+work 0 "adopted by a call that fails" --now
+state_is kept "adopted by a call that fails"
+cmp -s prog original && fail "adopted by a call that fails: the original is there"
+ln -sf "$BUILD/morph-optimize" worker/
 
 # ---- not faster
 forget

@@ -350,6 +350,29 @@ TEST(policy_refuses_files_that_others_can_write)
 	}
 }
 
+TEST(policy_has_changed_with_any_of_its_files)
+{
+	static const char *const names[] = {"morph.conf", "on.conf", "watch.d/a.conf"};
+	char path[256];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		AUTO(md_policy_fini) struct md_policy none = read_policy();
+		AUTO(md_policy_fini) struct md_policy one = {0}, other = {0};
+
+		ck_assert(!md_policy_has_changed(&none));
+		put_text(names[i], i < 2 ? "" : "program = /x\n");
+		ck_assert(md_policy_has_changed(&none));
+		one = read_policy();
+		ck_assert(!md_policy_has_changed(&one));
+		put_text(names[i], i < 2 ? "mode = adopt\n" : "program = /x/y\n");
+		ck_assert(md_policy_has_changed(&one));
+		other = read_policy();
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		ck_assert(!unlink(path));
+		ck_assert(md_policy_has_changed(&other));
+	}
+}
+
 TEST(policy_does_not_wait_at_a_fifo_or_read_a_directory)
 {
 	char path[256];

@@ -36,6 +36,32 @@ TEST(live_is_not_forgotten_while_a_step_uses_it)
 	md_live_fini(&worker);
 }
 
+/* `morph undo' does not wait for the worker's step. */
+TEST(live_puts_nothing_in_place_for_a_job_that_was_changed)
+{
+	char path[PATH_MAX], db[PATH_MAX];
+	struct mp_job job = {.path = path, .state = MP_JOB_COUNTING, .round = 1};
+	char clock;
+	struct md_worker worker = {.cpu_time = (struct md_cpu_time *)&clock};
+	struct md_task task = {.worker = &worker, .job = &job, .err = &err};
+	struct md_child_result result;
+	struct md_live *live;
+
+	snprintf(path, sizeof(path), "%s/prog", dir);
+	snprintf(db, sizeof(db), "%s/db", dir);
+	write_text(path, "one");
+	ck_assert(!mp_store_open(db, MP_STORE_WRITE, &worker.store, &err));
+	ck_assert_int_eq(md_live_of(&task, &live), 0);
+	ck_assert_int_eq(md_live_put(&task, live, MD_COUNTING, &result), -ESTALE);
+	ck_assert(
+		!mp_store_want_job(worker.store, path, MP_JOB_BY_REQUEST, 0, false, 1, NULL, &err));
+	ck_assert_int_eq(md_live_put(&task, live, MD_COUNTING, &result), -ESTALE);
+	file_holds(path, "one");
+	mp_store_close(worker.store);
+	worker.cpu_time = NULL;
+	md_live_fini(&worker);
+}
+
 TEST(live_knows_what_the_worker_put_there)
 {
 	char path[PATH_MAX + 16];

@@ -203,6 +203,34 @@ TEST(spare_files_have_the_bytes_of_their_versions)
 	ck_assert(!is_left());
 }
 
+/* A copy of the original would need room, and there may be none. */
+TEST(spare_original_comes_back_when_the_worker_ends)
+{
+	struct stat original, st;
+
+	ck_assert(!lstat(path, &original));
+	begin_turns();
+	worker.state_dir = dir;
+	ck_assert_int_eq(md_round_leave(&worker, &job, &err), 0);
+	file_holds(path, ORIGINAL);
+	ck_assert(!lstat(path, &st) && st.st_ino == original.st_ino);
+	md_live_drop(&worker, path);
+	ck_assert(!is_left());
+	file_holds(path, ORIGINAL);
+}
+
+/* Nor does another version keep the room that the copy needs. */
+TEST(spare_version_goes_before_the_original_is_copied)
+{
+	take_turns();
+	ck_assert(md_spare_swap(&task, live, MD_ORIGINAL));
+	live->there = MD_ORIGINAL;
+	ck_assert(is_left());
+	ck_assert(!md_live_leave(&task));
+	ck_assert(!is_left());
+	file_holds(path, ORIGINAL);
+}
+
 TEST(spare_version_of_a_killed_worker_is_removed)
 {
 	begin_turns();

@@ -4,7 +4,10 @@
 #include "tests/unit/scratch.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "daemon/everyday/count_dir.h"
 #include "daemon/worker/variants.h"
@@ -167,6 +170,36 @@ TEST(count_dir_adds_counters_around_holes)
 }
 
 /* Directories in directories, too deep to be removed, are in nobody's way. */
+TEST(count_dir_tells_what_users_do_from_what_the_machine_lacks)
+{
+	struct md_work_path path = md_variant_counts(&job, MD_COUNTING);
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	uint64_t counters[COUNT];
+	struct rlimit limit, few;
+	char own[PATH_MAX + 32];
+	int s = socket(AF_UNIX, SOCK_STREAM, 0), d;
+
+	ck_assert_int_eq(md_count_dir_make(path.text, &err), 0);
+	snprintf(own, sizeof(own), "%s/%u", path.text, geteuid());
+	write_counts(own, HASH, 10);
+	/* A socket cannot be opened. */
+	ck_assert_int_lt(snprintf(name.sun_path, sizeof(name.sun_path), "%s/%u", path.text,
+				  geteuid() + 1),
+			 sizeof(name.sun_path));
+	ck_assert(!bind(s, (struct sockaddr *)&name, sizeof(name)));
+	ck_assert_int_eq(md_count_dir_read(path.text, HASH, counters, COUNT, &err), 0);
+	ck_assert(counters[0] == 10);
+	/* The directory can be opened, and no file behind it. */
+	d = dup(s);
+	ck_assert(d >= 0 && !close(d) && !getrlimit(RLIMIT_NOFILE, &limit));
+	few = (struct rlimit){(rlim_t)d + 1, limit.rlim_max};
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &few));
+	ck_assert_int_eq(md_count_dir_read(path.text, HASH, counters, COUNT, &err), -EMFILE);
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+	close(s);
+	md_count_dir_remove(path.text);
+}
+
 TEST(count_dir_is_made_anew_whatever_its_users_left)
 {
 	struct md_work_path path = md_variant_counts(&job, MD_COUNTING);
