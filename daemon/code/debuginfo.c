@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 /* No compiler nests deeper. */
@@ -110,22 +111,6 @@ static const Dwfl_Callbacks callbacks = {
 	.section_address = dwfl_offline_section_address,
 };
 
-/* Makes room for one more element of @size bytes. */
-static bool grow(void **array, size_t nr, size_t *max, size_t size)
-{
-	size_t more = *max ? 2 * *max : 64;
-	void *bigger;
-
-	if (nr < *max)
-		return true;
-	bigger = realloc(*array, more * size);
-	if (!bigger)
-		return false;
-	*array = bigger;
-	*max = more;
-	return true;
-}
-
 static int compare_units(const void *a, const void *b)
 {
 	const struct unit_range *x = a, *y = b;
@@ -147,11 +132,9 @@ static int list_units(struct md_debuginfo *di)
 		while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
 			if (start >= end)
 				continue;
-			if (!grow((void **)&di->units, di->nr_units, &di->max_units,
-				  sizeof(*di->units)))
+			if (mp_push(di->units, di->nr_units, di->max_units,
+				    (struct unit_range){start + bias, end + bias, bias, *die}))
 				return -ENOMEM;
-			di->units[di->nr_units++] =
-				(struct unit_range){start + bias, end + bias, bias, *die};
 		}
 		if (at < 0)
 			note_unread(di);
@@ -325,8 +308,7 @@ static int list_calls(struct md_debuginfo *di, Dwarf_Die *parent, unsigned int d
 		if (inlined)
 			read_call(&die, &call);
 		while (inlined && (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0) {
-			if (!grow((void **)&di->calls, di->nr_calls, &di->max_calls,
-				  sizeof(*di->calls)))
+			if (mp_grow(di->calls, di->max_calls, di->nr_calls + 1))
 				return -ENOMEM;
 			di->calls[di->nr_calls] =
 				(struct call_range){start, end, depth, di->nr_calls + 1, call};
@@ -353,7 +335,7 @@ static int add_func(struct md_debuginfo *di, Dwarf_Die *die)
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
 		if (start >= end)
 			continue;
-		if (!grow((void **)&di->funcs, di->nr_funcs, &di->max_funcs, sizeof(*di->funcs)))
+		if (mp_grow(di->funcs, di->max_funcs, di->nr_funcs + 1))
 			return note(di, -ENOMEM);
 		di->funcs[di->nr_funcs] = (struct func_range){start, end, di->nr_funcs, *die};
 		di->nr_funcs++;

@@ -362,8 +362,10 @@ static int look_at_all(struct md_cpu_time *ct)
 
 	ct->look++;
 	ret = each_number(ct, "/proc", 0, look_at_process);
-	ret = ret ?: md_cpu_time_poll(ct);
-	ret = ret ?: drop_lost(ct);
+	if (!ret)
+		ret = md_cpu_time_poll(ct);
+	if (!ret)
+		ret = drop_lost(ct);
 	if (!ret)
 		ct->looked_ns = mp_now_ns();
 	return ret;
@@ -415,22 +417,20 @@ static double age_of(pid_t pid, pid_t *parent)
 {
 	char path[64], line[1024], *rest;
 	unsigned long long start = 0;
-	struct timespec now;
-	double age_s = -1;
+	double age_s = -1, now_s;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	file = fopen(path, "re");
 	if (!file)
 		return -1;
-	clock_gettime(CLOCK_BOOTTIME, &now);
+	now_s = mp_clock_s(CLOCK_BOOTTIME);
 	if (fgets(line, sizeof(line), file) && (rest = strrchr(line, ')')) &&
 	    sscanf(rest + 1,
 		   " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
 		   "%llu",
 		   parent, &start) == 2)
-		age_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9 -
-			(double)start / (double)sysconf(_SC_CLK_TCK);
+		age_s = now_s - (double)start / (double)sysconf(_SC_CLK_TCK);
 	fclose(file);
 	return age_s;
 }

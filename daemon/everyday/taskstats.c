@@ -102,7 +102,7 @@ static int attributes(const struct message *message, const void **out, size_t *s
 		if (head->nlmsg_len < NLMSG_LENGTH(sizeof(error)))
 			return -EPROTO;
 		memcpy(&error, NLMSG_DATA(head), sizeof(error));
-		return error.error ?: -EPROTO;
+		return error.error ? error.error : -EPROTO;
 	}
 	*out = (const char *)NLMSG_DATA(head) + GENL_HDRLEN;
 	*size = head->nlmsg_len - NLMSG_LENGTH(GENL_HDRLEN);
@@ -118,7 +118,7 @@ static int answer(struct md_taskstats *ts, struct message *message, const void *
 		ret = receive(ts->requests, 0, message);
 	while (!ret && message->size >= sizeof(struct nlmsghdr) &&
 	       ((const struct nlmsghdr *)(const void *)message->bytes)->nlmsg_seq != ts->seq);
-	return ret ?: attributes(message, out, size);
+	return ret ? ret : attributes(message, out, size);
 }
 
 static int find_family(struct md_taskstats *ts)
@@ -129,7 +129,8 @@ static int find_family(struct md_taskstats *ts)
 	int ret = ask(ts, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME,
 		      TASKSTATS_GENL_NAME, sizeof(TASKSTATS_GENL_NAME));
 
-	ret = ret ?: answer(ts, &message, &list, &size);
+	if (!ret)
+		ret = answer(ts, &message, &list, &size);
 	if (ret)
 		return ret;
 	id = find(list, size, CTRL_ATTR_FAMILY_ID, &length);
@@ -206,8 +207,9 @@ int md_taskstats_get(struct md_taskstats *ts, pid_t tid, struct md_task *out)
 	size_t size;
 	int ret = ask(ts, ts->family, TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_PID, &id, sizeof(id));
 
-	ret = ret ?: answer(ts, &message, &list, &size);
-	return ret ?: read_message(&message, 0, out);
+	if (!ret)
+		ret = answer(ts, &message, &list, &size);
+	return ret ? ret : read_message(&message, 0, out);
 }
 
 int md_taskstats_next(struct md_taskstats *ts, struct md_task *out)
@@ -218,7 +220,7 @@ int md_taskstats_next(struct md_taskstats *ts, struct md_task *out)
 	if (ret)
 		return ret > 0 ? 0 : ret;
 	ret = read_message(&message, ts->tick_ns, out);
-	return ret ?: 1;
+	return ret ? ret : 1;
 }
 
 /*
@@ -357,10 +359,14 @@ int md_taskstats_open(struct md_taskstats *ts, struct mp_err *err)
 	*ts = (struct md_taskstats){
 		.events = -1, .requests = -1, .tick_ns = (uint64_t)tick.tv_nsec};
 	ret = open_both(ts);
-	ret = ret ?: find_family(ts);
-	ret = ret ?: md_taskstats_get(ts, getpid(), &self);
-	ret = ret ?: listen_to_all(ts, TASKSTATS_CMD_ATTR_REGISTER_CPUMASK);
-	ret = ret ?: hear_one(ts);
+	if (!ret)
+		ret = find_family(ts);
+	if (!ret)
+		ret = md_taskstats_get(ts, getpid(), &self);
+	if (!ret)
+		ret = listen_to_all(ts, TASKSTATS_CMD_ATTR_REGISTER_CPUMASK);
+	if (!ret)
+		ret = hear_one(ts);
 	if (!ret)
 		return 0;
 	md_taskstats_close(ts);

@@ -12,6 +12,7 @@
 #include "daemon/calls/call_graph.h"
 #include "daemon/export/export_calls.h"
 #include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/base/text.h"
 
 /* One call between two functions, by the numbers of functions. */
@@ -80,6 +81,13 @@ static int number_functions(struct writer *w)
 	return 0;
 }
 
+static int compare_function(const struct writer *w, uint32_t i, const struct mp_context_key *key)
+{
+	const struct mp_context_key at = mp_context_key_of(&w->calls->tree, w->nodes[i]);
+
+	return compare_keys(&at, key);
+}
+
 /* Return: the number of a function of the call graph; MP_NONE: no sample has it. */
 static uint32_t find_function(const struct writer *w, const struct md_call_graph *graph,
 			      uint32_t module, uint32_t function)
@@ -87,21 +95,9 @@ static uint32_t find_function(const struct writer *w, const struct md_call_graph
 	const struct md_graph_module *m = &graph->modules[module];
 	const struct mp_context_key key = {m->id, m->code.cfg->funcs[function].vaddr,
 					   MP_CONTEXT_FUNCTION};
-	uint32_t low = 0, high = w->nr_functions;
+	uint32_t at = mp_search(i, 0, w->nr_functions, compare_function(w, i, &key) < 0);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct mp_context_key at = mp_context_key_of(&w->calls->tree, w->nodes[mid]);
-		int r = compare_keys(&at, &key);
-
-		if (!r)
-			return mid;
-		if (r < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return MP_NONE;
+	return at < w->nr_functions && !compare_function(w, at, &key) ? at : MP_NONE;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

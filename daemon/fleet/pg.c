@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/module/sandbox.h"
+#include "libprof/base/clock.h"
 
 /*
  * Most seconds to wait for the whole answer to a statement, or for the next row where rows come one by one. The slowest statement of a large fleet takes
@@ -161,14 +161,6 @@ static bool limit_memory(struct rlimit *was)
 	return !setrlimit(RLIMIT_DATA, &limit);
 }
 
-static int64_t now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
-
 /* Ends the connection: each use of it fails from now on. */
 static void drop(PGconn *conn)
 {
@@ -177,8 +169,8 @@ static void drop(PGconn *conn)
 		;
 }
 
-/* Waits until @until, of now_s(), for a result. A server that gives none loses the connection. */
-static void wait_for_result(PGconn *conn, int64_t until)
+/* Waits until @until, of mp_now_s(), for a result. A server that gives none loses the connection. */
+static void wait_for_result(PGconn *conn, double until)
 {
 	struct rlimit was;
 	bool limited = limit_memory(&was);
@@ -189,7 +181,7 @@ static void wait_for_result(PGconn *conn, int64_t until)
 				   .events = (short)(more ? POLLIN | POLLOUT : POLLIN)};
 
 		/* Bytes that TLS has read already do not show at the socket. */
-		if ((poll(&p, 1, 100) < 0 && errno != EINTR) || now_s() >= until ||
+		if ((poll(&p, 1, 100) < 0 && errno != EINTR) || mp_now_s() >= until ||
 		    !PQconsumeInput(conn)) {
 			drop(conn);
 			break;
@@ -200,7 +192,7 @@ static void wait_for_result(PGconn *conn, int64_t until)
 }
 
 /* Return: as PQgetResult(). No statement here copies, and libpq would give that result again and again. */
-static PGresult *next_result(PGconn *conn, int64_t until)
+static PGresult *next_result(PGconn *conn, double until)
 {
 	PGresult *result;
 
@@ -219,13 +211,13 @@ static PGresult *next_result(PGconn *conn, int64_t until)
 /* Return: the last result of a statement; NULL: none came. */
 static PGresult *last_result(PGconn *conn)
 {
-	int64_t until = now_s() + ANSWER_S;
+	double until = mp_now_s() + ANSWER_S;
 	PGresult *last = NULL, *result;
 
 	while (PQstatus(conn) == CONNECTION_OK && (result = next_result(conn, until))) {
 		PQclear(last);
 		last = result;
-		if (now_s() >= until)
+		if (mp_now_s() >= until)
 			drop(conn);
 	}
 	return last;
@@ -362,7 +354,7 @@ int md_pg_send(PGconn *conn, const char *what, struct mp_err *err, const char *s
 
 int md_pg_next(PGconn *conn, const char *what, PGresult **out, struct mp_err *err)
 {
-	PGresult *result = next_result(conn, now_s() + ANSWER_S);
+	PGresult *result = next_result(conn, mp_now_s() + ANSWER_S);
 	int r = 0;
 
 	if (PQresultStatus(result) == PGRES_SINGLE_TUPLE) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/note/map.h"
 
 struct finder {
@@ -398,17 +399,9 @@ void md_changes_fini(struct md_changes *changes)
 
 bool md_changes_inside(const struct md_changes *changes, uint64_t vaddr)
 {
-	size_t low = 0, high = changes->nr_patches;
+	size_t behind = mp_search(i, 0, changes->nr_patches, changes->patches[i] < vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (changes->patches[mid] < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low && vaddr - changes->patches[low - 1] < MD_PATCH_SIZE;
+	return behind && vaddr - changes->patches[behind - 1] < MD_PATCH_SIZE;
 }
 
 bool md_changes_has_word(const struct md_changes *changes, uint64_t value)

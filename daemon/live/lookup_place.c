@@ -12,13 +12,6 @@
 /* Reaches from the library to the page. */
 #define NEAR ((uint64_t)1 << 30)
 
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* The C library's code. */
 static const struct md_mapping *find_library(const struct md_process *p)
 {
@@ -129,7 +122,7 @@ int md_lookup_place_find(const struct md_process *p, int mem, struct md_lookup_p
 
 	*out = (struct md_lookup_place){0};
 	for (size_t i = 0; i < p->nr_maps; i++)
-		if (strstr(file_name(p->maps[i].path), "libunwind"))
+		if (strstr(basename(p->maps[i].path), "libunwind"))
 			return refuse(p, "it has an unwinder of its own (libunwind)", err);
 	if (!library)
 		return refuse(p, "it does not use glibc as a shared library", err);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 /* ---- mappings ----------------------------------------------------------------------------------- */
 
@@ -144,17 +145,9 @@ bool md_mapping_is_libc(const struct md_mapping *m)
 
 const struct md_mapping *md_process_mapping(const struct md_process *p, uint64_t address)
 {
-	size_t low = 0, high = p->nr_maps;
+	size_t at = mp_search(i, 0, p->nr_maps, p->maps[i].end <= address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (p->maps[mid].end <= address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < p->nr_maps && p->maps[low].start <= address ? &p->maps[low] : NULL;
+	return at < p->nr_maps && p->maps[at].start <= address ? &p->maps[at] : NULL;
 }
 
 static bool is_file_of(int fd, const struct md_mapping *m)

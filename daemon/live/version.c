@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 #include "libprof/elf/own_output.h"
 #include "libprof/note/counts_file.h"
 #include "libprof/note/edge_table.h"
@@ -453,17 +454,9 @@ bool md_version_is_rival(const struct md_version *v, const struct md_version *ot
 /* Index of the page at @vaddr; nr_pages: it does not change. */
 static size_t page_at(const struct md_changes *c, uint64_t vaddr)
 {
-	size_t low = 0, high = c->nr_pages;
+	size_t at = mp_search(i, 0, c->nr_pages, c->pages[i].vaddr < vaddr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (c->pages[mid].vaddr < vaddr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < c->nr_pages && c->pages[low].vaddr == vaddr ? low : c->nr_pages;
+	return at < c->nr_pages && c->pages[at].vaddr == vaddr ? at : c->nr_pages;
 }
 
 bool md_version_has_page(const struct md_version *v, uint64_t vaddr)

@@ -175,7 +175,7 @@ static bool is_original(const struct md_backup_place *places, size_t nr, size_t 
 static void remove_left(const char *path)
 {
 	void (*const names[])(const char *, char *) = {mp_new_name, mp_kept_name};
-	const char *base = mp_base_name(path);
+	const char *base = basename(path);
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		char name[MP_NEW_NAME_MAX], beside[PATH_MAX + MP_NEW_NAME_MAX];

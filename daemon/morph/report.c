@@ -17,11 +17,10 @@
 /* The directory in a soft colour, then the name. */
 static void put_path(FILE *out, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char *dir = slash ? strndup(path, (size_t)(slash + 1 - path)) : NULL;
+	const char *name = basename(path);
+	char *dir = strndup(path, (size_t)(name - path));
 
-	mp_svg_put(out, "<span class=\"dir\">%t</span><wbr>%t", dir ? dir : "",
-		   slash ? slash + 1 : path);
+	mp_svg_put(out, "<span class=\"dir\">%t</span><wbr>%t", dir ? dir : "", name);
 	free(dir);
 }
 

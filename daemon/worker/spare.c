@@ -43,7 +43,7 @@ static bool open_names(const char *path, struct names *n)
 {
 	struct mp_err ignored;
 
-	n->base = mp_base_name(path);
+	n->base = basename(path);
 	mp_new_name(n->base, n->new);
 	mp_kept_name(n->base, n->kept);
 	n->dir = mp_directory_open(path, &ignored);

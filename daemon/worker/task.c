@@ -15,6 +15,48 @@
 #include "libprof/store/jobs/store_history.h"
 #include "libprof/store/store_outputs.h"
 
+/* Was the file, or another one, changed since the look? */
+static bool has_changed(const struct md_task *t, struct stat *st)
+{
+	const struct timespec *was = &t->now.changed;
+
+	return (was->tv_sec || was->tv_nsec) && !lstat(t->job->path, st) &&
+	       (st->st_ctim.tv_sec != was->tv_sec || st->st_ctim.tv_nsec != was->tv_nsec);
+}
+
+/*
+ * Return: the time at which a state begins that is stored now.
+ * is_known() trusts the time at which a state began. A file that was changed before that time, but after the
+ * look, would never be looked at again. So the state begins at that change.
+ */
+static int64_t begin_of_state(const struct md_task *t)
+{
+	int64_t now_s = time(NULL);
+	struct stat st;
+
+	return has_changed(t, &st) && st.st_ctim.tv_sec < now_s ? st.st_ctim.tv_sec : now_s;
+}
+
+/*
+ * The file may have been changed since md_step_look(). Return: 1: it was upgraded, and a new round has begun;
+ * 0: it was not, or a step of Morph changed it; -errno.
+ */
+static int look_again(struct md_task *t)
+{
+	const struct mp_job *job = t->job;
+	struct md_file_state now;
+	struct mp_err why;
+	struct stat st;
+
+	/* If the file cannot be read, the next look says so. */
+	if (!has_changed(t, &st) || !job->file_hash[0] || md_file_look(job->path, &now, &why))
+		return 0;
+	t->now = now;
+	if (now.is_output || !strcmp(now.hash, job->file_hash) || !strcmp(now.hash, job->layout))
+		return 0;
+	return md_task_begin_again(t, "upgrade", MD_UPGRADED);
+}
+
 int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, const char *verdict,
 		    const char *fmt, ...)
 {
@@ -27,10 +69,10 @@ int md_task_advance(struct md_task *t, enum mp_job_state to, const char *step, c
 	vsnprintf(reason, sizeof(reason), fmt, args);
 	va_end(args);
 	/* A note within a step leaves the state as it is: the step goes on, and ends later. */
-	ret = to == t->job->state ? 0 : md_step_look_again(t);
+	ret = to == t->job->state ? 0 : look_again(t);
 	if (ret)
 		return ret;
-	s.when_s = md_task_time(t);
+	s.when_s = begin_of_state(t);
 	if (to != t->job->state)
 		md_work_dir_flush(&t->dir);
 	ret = mp_store_advance_job(t->worker->store, t->job, to, &s, t->err);
@@ -186,7 +228,7 @@ const char *md_task_user(const struct md_task *t)
 
 int md_task_begin_again(struct md_task *t, const char *step, const char *reason)
 {
-	const struct mp_job_step s = {step, "changed", reason, md_task_time(t)};
+	const struct mp_job_step s = {step, "changed", reason, begin_of_state(t)};
 	int ret = md_running_end(t);
 
 	if (ret)
@@ -196,43 +238,6 @@ int md_task_begin_again(struct md_task *t, const char *step, const char *reason)
 	md_work_dir_remove(&t->dir);
 	ret = mp_store_renew_job(t->worker->store, t->job, &s, t->err);
 	return ret ? ret : 1;
-}
-
-/* Was the file, or another one, changed since the look? */
-static bool has_changed(const struct md_task *t, struct stat *st)
-{
-	const struct timespec *was = &t->now.changed;
-
-	return (was->tv_sec || was->tv_nsec) && !lstat(t->job->path, st) &&
-	       (st->st_ctim.tv_sec != was->tv_sec || st->st_ctim.tv_nsec != was->tv_nsec);
-}
-
-/*
- * is_known() trusts the time at which a state began. A file that was changed before that time, but after the
- * look, would never be looked at again. So the state begins at that change.
- */
-int64_t md_task_time(const struct md_task *t)
-{
-	int64_t now_s = time(NULL);
-	struct stat st;
-
-	return has_changed(t, &st) && st.st_ctim.tv_sec < now_s ? st.st_ctim.tv_sec : now_s;
-}
-
-int md_step_look_again(struct md_task *t)
-{
-	const struct mp_job *job = t->job;
-	struct md_file_state now;
-	struct mp_err why;
-	struct stat st;
-
-	/* If the file cannot be read, the next look says so. */
-	if (!has_changed(t, &st) || !job->file_hash[0] || md_file_look(job->path, &now, &why))
-		return 0;
-	t->now = now;
-	if (now.is_output || !strcmp(now.hash, job->file_hash) || !strcmp(now.hash, job->layout))
-		return 0;
-	return md_task_begin_again(t, "upgrade", MD_UPGRADED);
 }
 
 int md_task_restart(struct md_task *t, const char *step)

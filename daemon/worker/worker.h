@@ -126,13 +126,6 @@ int md_step_unmatched(struct md_task *task, const char *reason);
  */
 int md_step_remember(struct md_task *task);
 /*
- * The file may have been changed since md_step_look(). Return: 1: it was upgraded, and a new round has begun;
- * 0: it was not, or a step of Morph changed it; -errno.
- */
-int md_step_look_again(struct md_task *task);
-/* Return: the time at which a state begins that is stored now, see step_look.c. */
-int64_t md_task_time(const struct md_task *task);
-/*
  * Looks at the file. Return: 0: the job's next step may follow; 1: the look itself was a step;
  * -errno.
  */

@@ -175,7 +175,6 @@ static int open_debug(const struct mp_elf *original, const struct mp_elf *output
 		      const struct me_optimize_options *o, struct me_verify_debug *debug,
 		      struct mp_elf **was, struct mp_elf **now, struct mp_err *err)
 {
-	const char *slash = strrchr(o->debug_output ? o->debug_output : o->input, '/');
 	struct me_debuglink link = {0};
 	char *path = NULL;
 	int rc = me_debug_file_open(original, o->debug_file, was, err);
@@ -183,11 +182,11 @@ static int open_debug(const struct mp_elf *original, const struct mp_elf *output
 	if (rc)
 		return rc;
 	if (o->debug_output) {
-		link.name = slash ? slash + 1 : o->debug_output;
+		link.name = basename(o->debug_output);
 		path = strdup(o->debug_output);
 	} else if (me_debuglink_read(output, &link)) {
 		return mp_err_set(err, EPERM, "%s: names no debug file", o->input);
-	} else if (asprintf(&path, "%.*s%s", slash ? (int)(slash + 1 - o->input) : 0, o->input,
+	} else if (asprintf(&path, "%.*s%s", (int)(basename(o->input) - o->input), o->input,
 			    link.name) < 0) {
 		path = NULL;
 	}

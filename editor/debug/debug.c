@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "editor/debug/debug_callee.h"
 #include "editor/debug/debug_index.h"
 #include "editor/debug/debug_unit.h"
+#include "libprof/base/clock.h"
 
 struct me_debug {
 	struct me_debug_sections file;
@@ -41,14 +41,6 @@ static const struct name names[] = {
 static struct me_debug_section *section(struct me_debug_sections *file, size_t i)
 {
 	return (struct me_debug_section *)((char *)file + names[i].section);
-}
-
-static double now_s(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 /* Strings are needed for inlined calls only. */
@@ -166,7 +158,7 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 		   const struct mp_elf *elf, struct me_sections *sections, struct me_debug **out,
 		   struct me_debug_report *report, struct mp_err *err)
 {
-	double start_s = now_s(CLOCK_MONOTONIC), start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID);
+	double start_s = mp_now_s(), start_cpu_s = mp_clock_s(CLOCK_PROCESS_CPUTIME_ID);
 	struct me_debug *debug;
 	int rc;
 
@@ -187,8 +179,8 @@ int me_debug_build(const struct mp_cfg *cfg, const struct me_placement *placemen
 		rc = build(debug, elf, report);
 	if (!rc)
 		rc = find_places(&debug->file, sections);
-	report->seconds = now_s(CLOCK_MONOTONIC) - start_s;
-	report->cpu_seconds = now_s(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_s;
+	report->seconds = mp_now_s() - start_s;
+	report->cpu_seconds = mp_clock_s(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_s;
 	if (rc) {
 		me_debug_free(debug);
 		return mp_err_code(err, -rc);

@@ -53,8 +53,8 @@ static int make_names(struct me_publish *publish, const char *output)
 			       : 0;
 	publish->final = strdup(output);
 	return !publish->final || asprintf(&publish->temporary, "%.*s.morph.%d-%u",
-					   (int)(mp_base_name(output) - output), output,
-					   (int)getpid(), nr++) < 0
+					   (int)(basename(output) - output), output, (int)getpid(),
+					   nr++) < 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -62,7 +62,7 @@ static int make_names(struct me_publish *publish, const char *output)
 /* The directory may be another user's, who may exchange its parents meanwhile. Return: a descriptor, -errno. */
 static int open_temporary(struct me_publish *publish, struct mp_err *err)
 {
-	const char *name = mp_base_name(publish->temporary);
+	const char *name = basename(publish->temporary);
 	int fd, rc;
 
 	if (!publish->final) {
@@ -88,7 +88,7 @@ static int open_temporary(struct me_publish *publish, struct mp_err *err)
 static void remove_temporary(const struct me_publish *publish)
 {
 	if (publish->dir >= 0)
-		unlinkat(publish->dir, mp_base_name(publish->temporary), 0);
+		unlinkat(publish->dir, basename(publish->temporary), 0);
 	else
 		unlink(publish->temporary);
 }
@@ -181,8 +181,8 @@ int me_publish_commit(struct me_publish *publish, struct mp_err *err)
 	/* No process can execute it while it is open for writing. */
 	close(publish->fd);
 	publish->fd = -1;
-	if (renameat(publish->dir, mp_base_name(publish->temporary), publish->dir,
-		     mp_base_name(publish->final)))
+	if (renameat(publish->dir, basename(publish->temporary), publish->dir,
+		     basename(publish->final)))
 		return mp_err_set(err, errno, "%s: %s", publish->final, strerror(errno));
 	free(publish->temporary);
 	publish->temporary = NULL;

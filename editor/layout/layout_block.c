@@ -365,24 +365,12 @@ static int blocks_exttsp(const struct mp_cfg *cfg, const struct mp_counts *count
 	return ret;
 }
 
-int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
-		    const uint8_t *zones, enum me_zone zone, enum me_order order, double old_way,
-		    uint32_t *out, uint32_t *nr_out)
-{
-	switch (order) {
-	case ME_ORDER_PH: return blocks_ph(cfg, counts, func, zones, zone, old_way, out, nr_out);
-	case ME_ORDER_EXTTSP:
-		return blocks_exttsp(cfg, counts, func, zones, zone, old_way, out, nr_out);
-	default: return me_blocks_original(cfg, func, zones, zone, out, nr_out);
-	}
-}
-
 /*
  * By ascending address from the entry on; then the blocks below the entry, since a .cold part often
  * lies below the function.
  */
-int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
-		       enum me_zone zone, uint32_t *out, uint32_t *nr_out)
+static int blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
+			   enum me_zone zone, uint32_t *out, uint32_t *nr_out)
 {
 	const struct mp_func *f = &cfg->funcs[func];
 	uint32_t end = f->first_block + f->nr_blocks;
@@ -398,4 +386,16 @@ int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *z
 		if (zones[b] == zone)
 			out[(*nr_out)++] = b;
 	return 0;
+}
+
+int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
+		    const uint8_t *zones, enum me_zone zone, enum me_order order, double old_way,
+		    uint32_t *out, uint32_t *nr_out)
+{
+	switch (order) {
+	case ME_ORDER_PH: return blocks_ph(cfg, counts, func, zones, zone, old_way, out, nr_out);
+	case ME_ORDER_EXTTSP:
+		return blocks_exttsp(cfg, counts, func, zones, zone, old_way, out, nr_out);
+	default: return blocks_original(cfg, func, zones, zone, out, nr_out);
+	}
 }

@@ -19,14 +19,11 @@ int me_split_zones(const struct mp_cfg *cfg, const struct mp_counts *counts,
 		   uint8_t *keep);
 
 /*
- * me_blocks_original, me_blocks_order - blocks of @func in @zone in their original order, or as
- * @order says; the entry comes first. @out holds func->nr_blocks. @old_way: bonus for keeping
+ * me_blocks_order - blocks of @func in @zone, as @order says; the entry comes first. @out holds func->nr_blocks. @old_way: bonus for keeping
  * a conditional branch's original fall-through, as a share of the block's executions; 0: no
  * bonus.
  * Return: 0, -ENOMEM.
  */
-int me_blocks_original(const struct mp_cfg *cfg, uint32_t func, const uint8_t *zones,
-		       enum me_zone zone, uint32_t *out, uint32_t *nr_out);
 int me_blocks_order(const struct mp_cfg *cfg, const struct mp_counts *counts, uint32_t func,
 		    const uint8_t *zones, enum me_zone zone, enum me_order order, double old_way,
 		    uint32_t *out, uint32_t *nr_out);

@@ -10,6 +10,7 @@
 
 #include "editor/object/object_private.h"
 #include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 struct arc {
 	uint32_t from, to; /* symbols of the output */
@@ -48,20 +49,12 @@ static int sort_symbols(const struct mp_relobj *in, struct arcs *arcs)
 /* Return: the symbol, or 0. */
 static uint32_t symbol_named(const struct mp_relobj *in, const struct arcs *arcs, const char *name)
 {
-	uint32_t low = 0, high = arcs->nr_symbols;
+	uint32_t i = mp_search(k, 0, arcs->nr_symbols,
+			       strcmp(mp_relobj_symbol_name(in, arcs->symbols[k]), name) < 0);
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		int order = strcmp(mp_relobj_symbol_name(in, arcs->symbols[mid]), name);
-
-		if (!order)
-			return arcs->symbols[mid];
-		if (order < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return 0;
+	return i < arcs->nr_symbols && !strcmp(mp_relobj_symbol_name(in, arcs->symbols[i]), name)
+		       ? arcs->symbols[i]
+		       : 0;
 }
 
 static int compare_arcs(const void *a, const void *b)

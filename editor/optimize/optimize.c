@@ -7,9 +7,9 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "editor/optimize/optimize_private.h"
+#include "libprof/base/clock.h"
 
 /*
  * The most memory that this program used. getrusage() does not tell: exec keeps ru_maxrss,
@@ -94,8 +94,8 @@ static int optimize(struct me_several *several, const struct me_next_try *learnt
 			     .several = several,
 			     .learnt = learnt,
 			     .report = report,
-			     .stage_start_s = me_job_now_s(CLOCK_MONOTONIC),
-			     .stage_start_cpu_s = me_job_now_s(CLOCK_PROCESS_CPUTIME_ID)};
+			     .stage_start_s = mp_now_s(),
+			     .stage_start_cpu_s = mp_clock_s(CLOCK_PROCESS_CPUTIME_ID)};
 	int rc;
 
 	*report = (struct me_optimize_report){0};

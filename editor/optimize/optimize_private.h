@@ -6,8 +6,6 @@
 #ifndef ME_OPTIMIZE_PRIVATE_H
 #define ME_OPTIMIZE_PRIVATE_H
 
-#include <time.h>
-
 #include "editor/evidence/pointer.h"
 #include "editor/instrument/instrument.h"
 #include "editor/instrument/meter.h"
@@ -68,8 +66,6 @@ struct me_job {
 	double stage_start_s, stage_start_cpu_s;
 };
 
-/* Return: seconds on @clock. */
-double me_job_now_s(clockid_t clock);
 /* Books the time since the last call under @stage, and announces the next stage. */
 void me_job_end_stage(struct me_job *job, enum me_stage stage);
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "editor/optimize/optimize_private.h"
+#include "libprof/base/clock.h"
 
 /* What a child tells its parent. */
 struct me_several_result {
@@ -178,6 +179,6 @@ int me_job_branch(struct me_job *job, enum me_branch at, enum me_stage stage, st
 		return 0;
 	me_job_end_stage(job, stage);
 	rc = me_several_branch(job->several, at, err);
-	job->stage_start_s = me_job_now_s(CLOCK_MONOTONIC);
+	job->stage_start_s = mp_now_s();
 	return rc;
 }

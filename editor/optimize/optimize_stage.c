@@ -3,22 +3,12 @@
  * optimize_stage - what ends a stage: its times, the report of progress, what --print shows of
  * it.
  */
-#include <time.h>
-
 #include "editor/optimize/optimize_private.h"
-
-double me_job_now_s(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
+#include "libprof/base/clock.h"
 
 void me_job_end_stage(struct me_job *job, enum me_stage stage)
 {
-	double now = me_job_now_s(CLOCK_MONOTONIC),
-	       now_cpu = me_job_now_s(CLOCK_PROCESS_CPUTIME_ID);
+	double now = mp_now_s(), now_cpu = mp_clock_s(CLOCK_PROCESS_CPUTIME_ID);
 
 	job->report->stage_s[stage] += now - job->stage_start_s;
 	job->report->stage_cpu_s[stage] += now_cpu - job->stage_start_cpu_s;

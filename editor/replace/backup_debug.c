@@ -69,7 +69,7 @@ static int open_folder(const char *path, struct folder *folder)
 	if (!dir)
 		return slash ? -ENOMEM : -EINVAL;
 	folder->parent = mp_directory_open(dir, &folder->why);
-	folder->name = strdup(mp_base_name(dir));
+	folder->name = strdup(basename(dir));
 	free(dir);
 	if (folder->parent < 0)
 		return folder->parent;

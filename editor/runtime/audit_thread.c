@@ -61,7 +61,8 @@ static void wipe(uint64_t from, uint64_t end)
 		__atomic_store_n((uint64_t *)from, 0, __ATOMIC_RELAXED);
 }
 
-void me_audit_refuse(void)
+/* Ends the process: something else uses %gs. */
+static void refuse(void)
 {
 	static const char text[] = "morph: something else in this process uses %gs: this version "
 				   "cannot be audited here\n";
@@ -88,7 +89,7 @@ struct me_audit_thread *me_audit_thread_find(const struct me_runtime_params *par
 	if (base) {
 		at = (uint64_t)common + base - state->region;
 		if (at % state->stride || at / state->stride >= ME_AUDIT_MAX_THREADS)
-			me_audit_refuse();
+			refuse();
 		*slots = (struct me_audit_slot *)((uint64_t)common + base);
 		thread = thread_at(state, (uint64_t)*slots);
 		if (thread->tid && thread->tp == tp)
@@ -117,7 +118,7 @@ void me_audit_threads_start(const struct me_runtime_params *params)
 	long ret;
 
 	if (read_gs(&access))
-		me_audit_refuse();
+		refuse();
 	state->stride = params->counters_bytes + ME_RUNTIME_PAGE;
 	bytes = ME_AUDIT_MAX_THREADS * state->stride;
 	ret = call6(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,

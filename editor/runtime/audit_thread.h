@@ -26,7 +26,5 @@ void me_audit_threads_start(const struct me_runtime_params *params);
  */
 struct me_audit_thread *me_audit_thread_find(const struct me_runtime_params *params,
 					     struct me_audit_slot **slots);
-/* me_audit_refuse - ends the process: something else uses %gs. */
-void me_audit_refuse(void);
 
 #endif

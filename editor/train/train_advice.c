@@ -99,7 +99,6 @@ static void advise_library(FILE *out, const struct me_train_options *options,
 			   const struct me_train_report *r)
 {
 	const char *slash = strrchr(options->output, '/');
-	const char *base = slash ? slash + 1 : options->output;
 	size_t len = slash ? (size_t)(slash - options->output) : 0;
 	char *name = me_soname(r->file), *directory;
 
@@ -112,7 +111,7 @@ static void advise_library(FILE *out, const struct me_train_options *options,
 		return;
 	}
 	directory = slash ? strndup(options->output, len ? len : 1) : strdup(".");
-	if (directory && !strcmp(base, name)) {
+	if (directory && !strcmp(basename(options->output), name)) {
 		fputs("To use the library:\n", out);
 		say_library(out, options, directory);
 	} else if (directory) {

@@ -14,6 +14,7 @@
 #include "editor/refine/audit_tool.h"
 #include "editor/train/train_private.h"
 #include "libprof/audit/sequential_test.h"
+#include "libprof/cli/exit_status.h"
 
 /* Publishes the debug file beside the output, and first, so that no output lacks one. */
 static int keep_debug(struct me_trainer *t)
@@ -240,7 +241,7 @@ int me_train_judge(struct me_trainer *t)
 		return 0;
 	if (!strcmp(r->verdict, "undecided"))
 		return keep_undecided(t);
-	if (r->audit == 6)
+	if (r->audit == MP_EXIT_DIFFERS)
 		return mp_err_set(t->err, EBADE,
 				  "%s: the new version's output differs (%s); nothing was written",
 				  t->file, r->difference);

@@ -15,6 +15,7 @@
 #include "editor/refine/trials.h"
 #include "editor/refine/program_runner.h"
 #include "editor/train/train_private.h"
+#include "libprof/cli/exit_status.h"
 #include "libprof/elf/elf.h"
 
 static bool wants_refinement(const struct me_trainer *t)
@@ -162,7 +163,7 @@ int me_train_refine(struct me_trainer *t)
 	struct me_wishes first = {0};
 	int rc;
 
-	if (!wants_refinement(t) || t->report->audit == 6)
+	if (!wants_refinement(t) || t->report->audit == MP_EXIT_DIFFERS)
 		return 0;
 	me_train_final_options(t, &final);
 	o.debug_output = final.options.debug_output;

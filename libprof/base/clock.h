@@ -20,10 +20,15 @@ static inline uint64_t mp_now_ns(void)
 	return (uint64_t)mp_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* The same clock in seconds. */
+/* The same clocks in seconds. */
+static inline double mp_clock_s(clockid_t clock)
+{
+	return (double)mp_clock_ns(clock) / 1e9;
+}
+
 static inline double mp_now_s(void)
 {
-	return (double)mp_now_ns() / 1e9;
+	return mp_clock_s(CLOCK_MONOTONIC);
 }
 
 #endif

@@ -111,13 +111,6 @@ int mp_place_find(const char *path, struct mp_place *place, struct mp_err *err)
 	return mp_err_set(err, -rc, "%s: %s", path, strerror(-rc));
 }
 
-const char *mp_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 int mp_directory_open(const char *path, struct mp_err *err)
 {
 	struct mp_place place;
@@ -125,7 +118,7 @@ int mp_directory_open(const char *path, struct mp_err *err)
 	int rc;
 
 	/* The dot makes the walk enter the last directory. */
-	if (snprintf(dir, sizeof(dir), "%.*s.", (int)(mp_base_name(path) - path), path) >=
+	if (snprintf(dir, sizeof(dir), "%.*s.", (int)(basename(path) - path), path) >=
 	    (int)sizeof(dir))
 		return mp_err_set(err, ENAMETOOLONG, "%s: %s", path, strerror(ENAMETOOLONG));
 	if (geteuid()) {

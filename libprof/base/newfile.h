@@ -32,8 +32,6 @@ int mp_place_find(const char *path, struct mp_place *place, struct mp_err *err);
 int mp_directory_open(const char *path, struct mp_err *err);
 /* Return: 0: its directory can be opened so; -errno with a message. */
 int mp_directory_check(const char *path, struct mp_err *err);
-/* The last part of @path. */
-const char *mp_base_name(const char *path);
 /*
  * mp_newfile_open - opens an empty file at @path for writing. An existing file is replaced
  * and not written to, since it may have another name elsewhere. A pipe or a device is

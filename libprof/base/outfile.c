@@ -51,7 +51,7 @@ static int open_temporary(struct mp_outfile *out, struct mp_err *err)
 			break;
 		}
 		tell(out, out->temporary);
-		fd = openat(out->dir, mp_base_name(out->temporary),
+		fd = openat(out->dir, basename(out->temporary),
 			    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		code = fd < 0 ? errno : 0;
 	}
@@ -99,7 +99,7 @@ int mp_outfile_check(const char *path, const char *const *inputs, struct mp_err 
 	fd = open_temporary(&probe, err);
 	if (fd >= 0) {
 		close(fd);
-		unlinkat(probe.dir, mp_base_name(probe.temporary), 0);
+		unlinkat(probe.dir, basename(probe.temporary), 0);
 		close(probe.dir);
 	}
 	release_signals(&probe);
@@ -150,7 +150,7 @@ int mp_outfile_commit(struct mp_outfile *out, struct mp_err *err)
 		code = errno;
 	out->file = NULL;
 	if (!code && out->temporary[0] &&
-	    renameat(out->dir, mp_base_name(out->temporary), out->dir, mp_base_name(out->path)))
+	    renameat(out->dir, basename(out->temporary), out->dir, basename(out->path)))
 		code = errno;
 	if (!code && out->temporary[0]) {
 		close(out->dir);
@@ -171,7 +171,7 @@ void mp_outfile_abandon(struct mp_outfile *out)
 		fclose(out->file);
 	out->file = NULL;
 	if (out->temporary[0]) {
-		unlinkat(out->dir, mp_base_name(out->temporary), 0);
+		unlinkat(out->dir, basename(out->temporary), 0);
 		close(out->dir);
 		tell(out, NULL);
 		release_signals(out);

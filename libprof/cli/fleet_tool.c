@@ -43,13 +43,13 @@ static int run(const char *connection, char *const *argv)
 
 	if (!pid) {
 		if (setenv("MORPH_FLEET", connection, 1) || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-			_exit(1);
+			_exit(MP_EXIT_FAILED);
 		mp_child_exec(argv);
 		_exit(MP_EXIT_NOT_FOUND);
 	}
 	if (pid < 0 || mp_child_wait(pid, &status))
-		return 1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+		return MP_EXIT_FAILED;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : MP_EXIT_FAILED;
 }
 
 /*

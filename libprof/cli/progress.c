@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "libprof/base/clock.h"
 #include "libprof/base/text.h"
 
 enum {
@@ -35,10 +35,7 @@ static struct {
 
 static int64_t now_ms(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return mp_clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 /* The signal handler calls it, too, so it uses only write(). One write keeps lines apart. */

@@ -17,6 +17,7 @@
 #include "libprof/base/child.h"
 #include "libprof/base/defaults.h"
 #include "libprof/base/remove_tree.h"
+#include "libprof/cli/exit_status.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/map.h"
 
@@ -177,7 +178,7 @@ static int pull(struct work *w, struct mp_err *err)
 	/* Not an argument, which everybody could see. */
 	setenv("MORPH_FLEET", w->build->database, 1);
 	r = run_tool(w, "morph-fleet", argv, err);
-	return r == 3 ? -ENODATA : r ? -EIO : 0;
+	return r == MP_EXIT_NO_PROFILE ? -ENODATA : r ? -EIO : 0;
 }
 
 static int optimize(struct work *w, struct mp_err *err)

@@ -14,11 +14,10 @@
 #include "libprof/base/child.h"
 #include "libprof/base/text.h"
 #include "libprof/base/varint.h"
+#include "libprof/cli/exit_status.h"
 
 /* Large programs take half a minute; a plan may be made to take longer. */
-#define LIMIT_S 3600
-/* Exit status of morph-optimize: refused as unsafe. */
-#define REFUSED	   4
+#define LIMIT_S	   3600
 #define NAME_ROOM  (PATH_MAX + 16)
 #define SLICE	   (UINT64_C(512) << 10)
 #define DETAIL_MAX 1000
@@ -193,7 +192,8 @@ static int emit(const char *original, const char *plan, const char *path, struct
 	if (result.end == MD_CHILD_EXITED && !result.status)
 		return 0;
 	return mp_err_set(
-		err, result.end == MD_CHILD_EXITED && result.status == REFUSED ? EPERM : ENOEXEC,
+		err,
+		result.end == MD_CHILD_EXITED && result.status == MP_EXIT_REFUSED ? EPERM : ENOEXEC,
 		"%s", result.reason[0] ? result.reason : "morph-optimize ended without a message");
 }
 

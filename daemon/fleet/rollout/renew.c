@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/fleet/rollout/host_evidence.h"
 #include "daemon/fleet/rollout/lease.h"
 #include "daemon/morph/request.h"
 #include "daemon/worker/work_dir.h"
+#include "libprof/base/clock.h"
 #include "libprof/cli/json.h"
 
 const char *md_renew_result_name(enum md_renew_result result)
@@ -27,7 +27,6 @@ static int send_evidence(struct md_renew *renew, const struct md_lease *lease,
 			 const struct md_host_evidence *evidence, struct mp_err *err)
 {
 	uint8_t key[MD_MODULE_KEY_MAX];
-	struct timespec now;
 	char *facts = json_dumps(evidence->facts, JSON_COMPACT | JSON_REAL_PRECISION(12));
 	int r;
 
@@ -35,12 +34,11 @@ static int send_evidence(struct md_renew *renew, const struct md_lease *lease,
 		free(facts);
 		return mp_err_set(err, ENOMEM, "out of memory");
 	}
-	clock_gettime(CLOCK_REALTIME, &now);
 	r = md_pg_run(renew->conn, "send what is known of a build", NULL, err,
 		      "SELECT fleet.push_audit($1, $2, $3, $4, $5, $6, $7)", "bttiitt", key,
 		      md_module_key(&lease->id, key), lease->options, lease->version,
-		      (int64_t)lease->release, (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000,
-		      evidence->state, facts);
+		      (int64_t)lease->release, mp_clock_ns(CLOCK_REALTIME) / 1000, evidence->state,
+		      facts);
 	free(facts);
 	return r;
 }

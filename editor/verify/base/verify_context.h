@@ -33,10 +33,7 @@ struct vf_ref {
 	uint64_t to, insn;
 };
 
-struct vf_file_range {
-	uint64_t start, end;
-};
-
+/* [start, end), of addresses or of places in a file. */
 struct vf_range {
 	uint64_t start, end;
 };

@@ -67,7 +67,7 @@ struct vf_eh {
 	const struct mp_elf *elf;
 	struct vf_cie *cies; /* ascending vaddr */
 	struct vf_fde *fdes; /* ascending start */
-	uint32_t nr_cies, nr_fdes;
+	uint32_t nr_cies, nr_fdes, max_cies, max_fdes;
 	uint32_t nr_symbol_only; /* of @fdes: those with VF_FDE_SYMBOL_ONLY */
 	/* For each VF_EH_PAGE bytes from @pages_start on, and one more: the first FDE that ends
 	 * behind the start of these bytes. NULL: too few FDEs, or they lie too far apart. */

@@ -11,6 +11,7 @@
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_own.h"
 #include "editor/verify/base/verify_refuse.h"
+#include "libprof/base/grow.h"
 
 /*
  *	offset  0      64     232          0x3000 0x3140  0x3150 ...    size
@@ -93,19 +94,6 @@ void vf_owned_fini(struct vf_owned *owned)
 	*owned = (struct vf_owned){0};
 }
 
-/* Return: false: out of memory. */
-static bool grow(struct vf_owned *owned)
-{
-	size_t cap = owned->cap ? owned->cap + owned->cap / 2 : 256;
-	struct me_owned *list = realloc(owned->list, cap * sizeof(*list));
-
-	if (!list)
-		return false;
-	owned->list = list;
-	owned->cap = cap;
-	return true;
-}
-
 void vf_own(const struct vf *vf, uint64_t off, uint64_t size, enum me_owner owner)
 {
 	struct vf_owned *owned = vf->owned;
@@ -122,11 +110,9 @@ void vf_own(const struct vf *vf, uint64_t off, uint64_t size, enum me_owner owne
 		return;
 	}
 	owned->nr_runs += !last || last->end > off;
-	if (owned->nr == owned->cap && !grow(owned))
+	if (mp_push(owned->list, owned->nr, owned->cap,
+		    (struct me_owned){(uint32_t)off, (uint32_t)(off + size), (uint32_t)owner}))
 		owned->failed = true;
-	else
-		owned->list[owned->nr++] =
-			(struct me_owned){(uint32_t)off, (uint32_t)(off + size), (uint32_t)owner};
 }
 
 void vf_own_at(const struct vf *vf, uint64_t vaddr, uint64_t size, enum me_owner owner)

@@ -17,6 +17,7 @@
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/code/verify_gap.h"
+#include "libprof/base/grow.h"
 
 struct walk {
 	struct vf *vf; /* its @target is filled */
@@ -30,17 +31,7 @@ static int add_place(struct walk *w, uint64_t vaddr)
 	if (!vf_is_text(w->vf, vaddr) || vf_bits_get(&w->seen, vaddr) ||
 	    vf_eh_find(&w->vf->old.eh, vaddr))
 		return 0;
-	if (w->nr == w->cap) {
-		size_t cap = w->cap ? 2 * w->cap : 64;
-		uint64_t *grown = realloc(w->todo, cap * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		w->todo = grown;
-		w->cap = cap;
-	}
-	w->todo[w->nr++] = vaddr;
-	return 0;
+	return mp_push(w->todo, w->nr, w->cap, vaddr);
 }
 
 /* Control reaches @insn: its target or operand is a possible target. */

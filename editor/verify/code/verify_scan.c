@@ -28,6 +28,8 @@
 #include "editor/verify/read/verify_eh.h"
 #include "editor/verify/read/verify_lsda.h"
 #include "editor/verify/read/verify_parallel.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 /* Limit on a table's size. */
 #define VF_TABLE_MAX (1U << 20)
@@ -59,17 +61,7 @@ struct found {
 
 static int add_ref(struct vf_refs *refs, uint64_t to, uint64_t insn)
 {
-	if (refs->nr == refs->cap) {
-		size_t cap = refs->cap ? refs->cap * 2 : 256;
-		struct vf_ref *grown = realloc(refs->list, cap * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		refs->list = grown;
-		refs->cap = cap;
-	}
-	refs->list[refs->nr++] = (struct vf_ref){to, insn};
-	return 0;
+	return mp_push(refs->list, refs->nr, refs->cap, (struct vf_ref){to, insn});
 }
 
 /* An operand of the instruction at @insn names @to, which goes to @refs if it may be a table. Not @sure: it is a number that may be an
@@ -205,17 +197,11 @@ struct parts {
 /* The first FDE that may reach into @part. */
 static struct vf_fde *first_fde(const struct vf *vf, const struct part *part)
 {
-	uint32_t lo = 0, hi = vf->old.eh.nr_fdes;
+	const struct vf_eh *eh = &vf->old.eh;
 
-	while (part->start > vf->old.text_start && lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (vf->old.eh.fdes[mid].start < part->start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return vf->old.eh.fdes + lo;
+	if (part->start <= vf->old.text_start)
+		return eh->fdes;
+	return eh->fdes + mp_search(i, 0, eh->nr_fdes, eh->fdes[i].start < part->start);
 }
 
 /* Decode the bytes of @sec that lie in @part. */

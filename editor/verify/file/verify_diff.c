@@ -438,7 +438,7 @@ static int check_range(const struct vf *vf, uint64_t off, uint64_t end)
 
 /* Ranges of the file that are compared in parallel. */
 struct ranges {
-	struct vf_file_range *range;
+	struct vf_range *range;
 	uint32_t nr;
 };
 
@@ -460,17 +460,17 @@ static void add_range(const struct vf *vf, struct ranges *ranges, uint64_t off, 
 
 		if (!mp_elf_vaddr_to_off(vf->o, vf->old.cuts[i], &cut) || cut <= off || cut >= end)
 			continue;
-		ranges->range[ranges->nr++] = (struct vf_file_range){off, cut};
+		ranges->range[ranges->nr++] = (struct vf_range){off, cut};
 		off = cut;
 	}
-	ranges->range[ranges->nr++] = (struct vf_file_range){off, end};
+	ranges->range[ranges->nr++] = (struct vf_range){off, end};
 }
 
 int vf_check_diff(const struct vf *vf)
 {
 	const uint64_t phdrs = vf->o->ehdr.e_phoff;
 	const uint64_t phdrs_end = phdrs + (uint64_t)vf->n->nr_phdrs * sizeof(Elf64_Phdr);
-	const struct vf_file_range skip[] = {
+	const struct vf_range skip[] = {
 		{0, sizeof(Elf64_Ehdr)},
 		{phdrs, phdrs_end},
 		vf_build_id(vf->o),

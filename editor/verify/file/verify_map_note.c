@@ -88,7 +88,7 @@ int vf_check_map_note(const struct vf *vf)
 	return check_calls(vf);
 }
 
-struct vf_file_range vf_build_id(const struct mp_elf *elf)
+struct vf_range vf_build_id(const struct mp_elf *elf)
 {
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
 		const Elf64_Phdr *ph = &elf->phdrs[i];
@@ -109,8 +109,8 @@ struct vf_file_range vf_build_id(const struct mp_elf *elf)
 			if (nh.n_type == NT_GNU_BUILD_ID && nh.n_namesz == 4 &&
 			    nh.n_descsz <= MP_BUILD_ID_MAX &&
 			    !memcmp(elf->data + at + sizeof(nh), "GNU", 4))
-				return (struct vf_file_range){at + desc, at + desc + nh.n_descsz};
+				return (struct vf_range){at + desc, at + desc + nh.n_descsz};
 		}
 	}
-	return (struct vf_file_range){0, 0};
+	return (struct vf_range){0, 0};
 }

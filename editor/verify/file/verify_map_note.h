@@ -9,7 +9,7 @@
 #include "editor/verify/base/verify_context.h"
 
 /* Return: file offsets of the build-id that a PT_NOTE leads to; {0, 0}: none. */
-struct vf_file_range vf_build_id(const struct mp_elf *elf);
+struct vf_range vf_build_id(const struct mp_elf *elf);
 /* Check that the map's notes hold nothing but the map, and name the calls that inlined pieces replace. */
 int vf_check_map_note(const struct vf *vf);
 

@@ -191,7 +191,7 @@ static int check_old_sections(const struct vf *vf)
 static int check_bytes(const struct vf *vf)
 {
 	const struct vf_moved *m = &vf->now.moved;
-	const struct vf_file_range id = vf_build_id(vf->o);
+	const struct vf_range id = vf_build_id(vf->o);
 	const Elf64_Phdr *seg = vf->now.segment;
 	uint64_t size = m->end - m->start, off;
 
@@ -230,7 +230,7 @@ static int check_bytes(const struct vf *vf)
 /* All of the moved bytes but the build-id were compared. */
 static void own_moved(const struct vf *vf)
 {
-	const struct vf_file_range id = vf_build_id(vf->n);
+	const struct vf_range id = vf_build_id(vf->n);
 	uint64_t off = vf_off_now(vf, vf->now.moved.start),
 		 end = off + vf->now.moved.end - vf->now.moved.start;
 

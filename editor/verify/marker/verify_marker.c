@@ -24,6 +24,7 @@
 #include "editor/verify/stubs/verify_block.h"
 #include "editor/verify/stubs/verify_graph.h"
 #include "editor/verify/stubs/verify_unwinder.h"
+#include "libprof/base/grow.h"
 
 #define ARGUMENTS (VF_MARKER_REGS(VF_ARGUMENT_REGS) | VF_MARKER_VECTORS(8))
 #define RESULTS	  (VF_MARKER_REGS(VF_RESULT_REGS) | VF_MARKER_VECTORS(2))
@@ -110,17 +111,7 @@ static int add_pad(struct search *s, uint32_t fde, uint64_t at)
 
 	if (block == VF_NONE)
 		return 0;
-	if (s->nr_pads == s->cap_pads) {
-		uint32_t cap = 2 * s->cap_pads + 64;
-		struct pad *pads = reallocarray(s->pads, cap, sizeof(*pads));
-
-		if (!pads)
-			return -ENOMEM;
-		s->pads = pads;
-		s->cap_pads = cap;
-	}
-	s->pads[s->nr_pads++] = (struct pad){fde, block};
-	return 0;
+	return mp_push(s->pads, s->nr_pads, s->cap_pads, (struct pad){fde, block});
 }
 
 static int read_pads(struct search *s)

@@ -12,6 +12,7 @@
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/marker/verify_marker_private.h"
 #include "editor/verify/read/verify_effect.h"
+#include "libprof/base/search.h"
 
 #define PREFIX	"__morph_marker_"
 #define SECTION ".morph.markers"
@@ -66,17 +67,7 @@ int vf_markers_read(const struct vf *vf, struct vf_marker **markers, uint32_t *n
 /* The first marker that ends behind @vaddr; its neighbours follow. */
 static uint32_t first_marker(const struct vf_marker *markers, uint32_t nr, uint64_t vaddr)
 {
-	uint32_t lo = 0;
-
-	while (lo < nr) {
-		uint32_t mid = lo + (nr - lo) / 2;
-
-		if (markers[mid].vaddr + VF_MARKER_SIZE <= vaddr)
-			lo = mid + 1;
-		else
-			nr = mid;
-	}
-	return lo;
+	return mp_search(i, 0, nr, markers[i].vaddr + VF_MARKER_SIZE <= vaddr);
 }
 
 static void note_read(struct vf_marker *markers, uint32_t nr, uint64_t vaddr, uint64_t size)

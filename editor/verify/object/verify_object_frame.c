@@ -38,15 +38,12 @@ static bool read_letters(struct vf_cursor *c, const char *letters, struct vf_cie
 
 static int add_cie(struct vo *vo, struct vo_side *side, struct vf_cursor c, uint64_t at)
 {
-	struct vf_cie *cies = realloc(side->eh.cies,
-				      (side->eh.nr_cies + 1) * sizeof(*side->eh.cies)),
-		      *cie;
+	struct vf_cie *cie;
 	const char *letters;
 
-	if (!cies)
+	if (mp_grow(side->eh.cies, side->eh.max_cies, side->eh.nr_cies + 1))
 		return -ENOMEM;
-	side->eh.cies = cies;
-	cie = &cies[side->eh.nr_cies++];
+	cie = &side->eh.cies[side->eh.nr_cies++];
 	*cie = (struct vf_cie){.vaddr = at};
 	cie->version = (uint8_t)vf_cursor_fixed(&c, 1);
 	letters = (const char *)c.p;

@@ -11,6 +11,7 @@
 
 #include "editor/verify/object/verify_object_private.h"
 #include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 #define LONGEST_CHAIN 256
 
@@ -127,20 +128,13 @@ bool vo_table_known(struct vo_side *side, struct vo_fde *fde)
 static const struct vo_row *row_of(const struct vo_table *table, uint64_t off, uint64_t len,
 				   bool *bad)
 {
-	for (uint32_t low = 0, high = table->nr; low < high;) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct vo_row *row = &table->rows[mid];
+	uint32_t first = mp_search(i, 0, table->nr, table->rows[i].end <= off);
+	const struct vo_row *row = first < table->nr ? &table->rows[first] : NULL;
 
-		if (row->end <= off) {
-			low = mid + 1;
-		} else if (row->start >= off + len) {
-			high = mid;
-		} else {
-			*bad |= row->start > off || row->end < off + len;
-			return row;
-		}
-	}
-	return NULL;
+	if (!row || row->start >= off + len)
+		return NULL;
+	*bad |= row->start > off || row->end < off + len;
+	return row;
 }
 
 static bool same_type(const struct vo *vo, const struct vo_table *a, const struct vo_table *b,

@@ -15,6 +15,8 @@
 
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/read/verify_cfi.h"
+#include "libprof/base/grow.h"
+#include "libprof/base/search.h"
 
 #define VF_STACK_MAX 16
 /* More rows than any function has. They limit what a hostile file costs. */
@@ -93,19 +95,10 @@ static struct vf_rule *rule(struct machine *m, uint64_t reg)
 
 static int rows_push(struct vf_rows *rows, const struct vf_row *row)
 {
-	if (rows->nr == rows->cap) {
-		uint32_t cap = rows->cap ? rows->cap * 2 : 32;
-		struct vf_row *grown;
-
-		if (cap > VF_ROWS_MAX)
-			return -EBADMSG;
-		grown = realloc(rows->row, cap * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		rows->row = grown;
-		rows->cap = cap;
-	}
-	rows->row[rows->nr++] = *row;
+	if (rows->nr == VF_ROWS_MAX)
+		return -EBADMSG;
+	if (mp_push(rows->row, rows->nr, rows->cap, *row))
+		return -ENOMEM;
 	/*
 	 * LLVM's unwinder reads register 0 as "none", and libgcc has no place for vector registers. The program counter
 	 * is another one in a copy.
@@ -433,17 +426,9 @@ out:
 
 const struct vf_row *vf_rows_at(const struct vf_rows *rows, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = rows->nr;
+	uint32_t behind = mp_search(i, 0, rows->nr, rows->row[i].loc <= vaddr);
 
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (rows->row[mid].loc <= vaddr)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return rows->nr && rows->row[lo].loc <= vaddr ? &rows->row[lo] : NULL;
+	return behind ? &rows->row[behind - 1] : NULL;
 }
 
 bool vf_row_equal(const struct vf_row *a, const struct vf_row *b)

@@ -16,6 +16,7 @@
 #include "editor/verify/read/verify_cfi.h"
 #include "editor/verify/read/verify_eh.h"
 #include "editor/verify/read/verify_symbol_fdes.h"
+#include "libprof/base/grow.h"
 #include "libprof/base/search.h"
 
 static int find_cie(const struct vf_eh *eh, uint64_t vaddr)
@@ -129,29 +130,15 @@ static bool read_fde(struct vf_cursor *c, const struct vf_cie *cie, bool strict,
 	return !c->bad && fde->start + fde->size >= fde->start;
 }
 
-static int grow(void *array, uint32_t nr, size_t size)
-{
-	void **p = array, *q;
-
-	if (nr & (nr - 1) || (nr && nr < 16))
-		return 0;
-	q = realloc(*p, (nr ? 2 * (size_t)nr : 16) * size);
-	if (!q)
-		return -ENOMEM;
-	*p = q;
-	return 0;
-}
-
 static int read_entry(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c, uint64_t at)
 {
 	uint64_t id_vaddr = c->vaddr;
 	uint32_t id = (uint32_t)vf_cursor_fixed(c, 4);
-	int ret, cie;
+	int cie;
 
 	if (!id) {
-		ret = grow(&eh->cies, eh->nr_cies, sizeof(*eh->cies));
-		if (ret)
-			return ret;
+		if (mp_grow(eh->cies, eh->max_cies, eh->nr_cies + 1))
+			return -ENOMEM;
 		eh->cies[eh->nr_cies] = (struct vf_cie){.vaddr = at};
 		if (!read_cie(c, eh->strict, &eh->cies[eh->nr_cies]))
 			return vf_refuse(vf, at, "CIE not understood");
@@ -161,9 +148,8 @@ static int read_entry(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c
 	cie = find_cie(eh, id_vaddr - id);
 	if (cie < 0)
 		return vf_refuse(vf, at, "FDE names no CIE");
-	ret = grow(&eh->fdes, eh->nr_fdes, sizeof(*eh->fdes));
-	if (ret)
-		return ret;
+	if (mp_grow(eh->fdes, eh->max_fdes, eh->nr_fdes + 1))
+		return -ENOMEM;
 	eh->fdes[eh->nr_fdes] =
 		(struct vf_fde){.vaddr = at, .cie = (uint32_t)cie, .nr = eh->nr_fdes};
 	if (!read_fde(c, &eh->cies[cie], eh->strict, &eh->fdes[eh->nr_fdes]))

@@ -9,27 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/elf/elf.h"
 #include "editor/verify/read/verify_cfi.h"
 #include "editor/verify/read/verify_lsda.h"
 #include "libprof/base/search.h"
 
 #define VF_CHAIN_MAX 4096
-
-static int add_site(struct vf_lsda *lsda, const struct vf_call_site *site)
-{
-	if (lsda->nr == lsda->cap) {
-		uint32_t cap = lsda->cap ? lsda->cap * 2 : 16;
-		struct vf_call_site *grown = realloc(lsda->site, cap * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		lsda->site = grown;
-		lsda->cap = cap;
-	}
-	lsda->site[lsda->nr++] = *site;
-	return 0;
-}
 
 static int read_sites(struct vf_cursor *c, const uint8_t *end, uint8_t enc, uint64_t func_start,
 		      uint64_t lpstart, struct vf_lsda *lsda)
@@ -54,7 +40,7 @@ static int read_sites(struct vf_cursor *c, const uint8_t *end, uint8_t enc, uint
 		if (c->bad || c->p > end || site.start < prev || site.end < site.start)
 			return -EBADMSG;
 		prev = site.end;
-		ret = add_site(lsda, &site);
+		ret = mp_push(lsda->site, lsda->nr, lsda->cap, site);
 		if (ret)
 			return ret;
 	}

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libprof/base/grow.h"
 #include "libprof/elf/elf.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/read/verify_symbol_fdes.h"
@@ -105,12 +106,7 @@ static uint32_t drop_overlapping(struct vf_fde *bare, uint32_t nr)
 /* Append one CIE for all bare functions. */
 static int add_cie(struct vf_eh *eh)
 {
-	struct vf_cie *grown = realloc(eh->cies, ((size_t)eh->nr_cies + 1) * sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	eh->cies = grown;
-	grown[eh->nr_cies++] = (struct vf_cie){
+	const struct vf_cie cie = {
 		.vaddr = UINT64_MAX,
 		.insns = (const uint8_t *)"",
 		.code_align = 1,
@@ -118,7 +114,8 @@ static int add_cie(struct vf_eh *eh)
 		.ra = 16,
 		.version = 1,
 	};
-	return 0;
+
+	return mp_push(eh->cies, eh->nr_cies, eh->max_cies, cie);
 }
 
 int vf_add_symbol_fdes(struct vf_eh *eh)
@@ -155,6 +152,7 @@ int vf_add_symbol_fdes(struct vf_eh *eh)
 	free(eh->fdes);
 	eh->fdes = all;
 	eh->nr_fdes += nr;
+	eh->max_fdes = eh->nr_fdes;
 	eh->nr_symbol_only = nr;
 	qsort(all, eh->nr_fdes, sizeof(*all), by_start);
 	return 0;

@@ -51,15 +51,6 @@ static uint64_t slot_of(const struct vf *vf, uint32_t function)
 	return vf->stubs.counters->vaddr + (uint64_t)function * sizeof(struct me_audit_slot);
 }
 
-/* cmpb $0, %gs:@byte(%rip) */
-static bool is_compare(const uint8_t *b, uint64_t at, uint64_t byte)
-{
-	static const uint8_t cmpb[] = {0x65, 0x80, 0x3d};
-
-	return !memcmp(b, cmpb, sizeof(cmpb)) && vf_displacement_target(b + 3, at + 8) == byte &&
-	       !b[7];
-}
-
 /* lea -ME_RED_ZONE(%rsp), %rsp */
 static bool is_lower(const uint8_t *b)
 {
@@ -146,8 +137,8 @@ static int check_enter(const struct vf *vf, const struct mp_map_piece *p, const 
 	if (!are_jumps(vf, p, b, at, function) || memcmp(b + ENTER_DECL, decl, sizeof(decl)) ||
 	    vf_displacement_target(b + ENTER_DECL + 3, at + ENTER_DECL + 7) !=
 		    slot + offsetof(struct me_audit_slot, countdown) ||
-	    !is_compare(b + ENTER_CMPB, at + ENTER_CMPB,
-			slot + offsetof(struct me_audit_slot, version)) ||
+	    !vf_is_compare(b + ENTER_CMPB, at + ENTER_CMPB,
+			   slot + offsetof(struct me_audit_slot, version)) ||
 	    b[ENTER_SIZE - 6] != 0x0f || b[ENTER_SIZE - 5] != 0x85)
 		return vf_refuse(vf, at, "the stub at an audited function's entry is malformed");
 	if (vf->stubs.audited->funcs[function].vaddr != p->old_vaddr ||
@@ -178,9 +169,9 @@ bool vf_is_leave(const struct vf *vf, const struct mp_map_piece *p)
 
 	return b && version && version->version < MP_AUDIT_NR_VERSIONS && !p->old_size &&
 	       p->new_size == LEAVE_SIZE &&
-	       is_compare(b, p->new_vaddr,
-			  slot_of(vf, version->function) +
-				  offsetof(struct me_audit_slot, timing)) &&
+	       vf_is_compare(b, p->new_vaddr,
+			     slot_of(vf, version->function) +
+				     offsetof(struct me_audit_slot, timing)) &&
 	       !memcmp(b + 8, je, sizeof(je)) && is_lower(b + 10) &&
 	       is_call(vf, b + LEAVE_CALL, p->new_vaddr + LEAVE_CALL, ME_RUNTIME_LEAVE,
 		       &function) &&

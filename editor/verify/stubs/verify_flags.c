@@ -95,7 +95,8 @@ static uint32_t overwritten(const ZydisDecodedInstruction *z)
 	return (f->modified | f->set_0 | f->set_1 | f->undefined) & VF_FLAGS;
 }
 
-uint64_t vf_code_left(const struct vf *vf, uint64_t at)
+/* Return: how many bytes of code follow from @at on: of its FDE, or of the code around it; 0: outside of all code. */
+static uint64_t code_left(const struct vf *vf, uint64_t at)
 {
 	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 
@@ -110,7 +111,7 @@ uint64_t vf_code_left(const struct vf *vf, uint64_t at)
 /* Continue at @at. No code of the file is there: nothing reads flags. */
 static void go_on(struct search *s, uint64_t at, uint32_t flags)
 {
-	if (!vf_code_left(s->vf, at))
+	if (!code_left(s->vf, at))
 		return;
 	for (uint32_t i = 0; i < s->nr; i++)
 		if (s->ways[i].at == at && (flags & ~s->ways[i].flags) == 0)
@@ -155,7 +156,7 @@ static bool take_step(struct search *s)
 static void follow(struct search *s, ZydisDecoder *decoder, struct way way)
 {
 	while (way.flags) {
-		uint64_t avail = vf_code_left(s->vf, way.at);
+		uint64_t avail = code_left(s->vf, way.at);
 		const uint8_t *bytes = avail ? mp_elf_bytes(s->vf->o, way.at, avail) : NULL;
 		ZydisDecodedInstruction z;
 		struct vf_insn insn;
@@ -204,7 +205,8 @@ static uint32_t search_from(struct search *s, uint64_t vaddr, uint32_t flags)
 	return s->read;
 }
 
-uint32_t vf_flags_read(const struct vf *vf, uint64_t vaddr, uint32_t flags, uint64_t *steps)
+/* Return: those of @flags, set before @vaddr of the original, that may be read from there on. *@steps grows by the work. */
+static uint32_t flags_read(const struct vf *vf, uint64_t vaddr, uint32_t flags, uint64_t *steps)
 {
 	struct search s = {.vf = vf, .all_steps = steps, .max_steps = UINT64_MAX};
 
@@ -286,7 +288,7 @@ static void mark(struct marker *f, uint64_t at, uint32_t flags)
 
 		for (at = ways[i]; goes_on && steps < MARK_STEPS; steps++) {
 			const struct vf_fde *fde = vf_eh_find(&f->vf->old.eh, at);
-			uint64_t avail = vf_code_left(f->vf, at);
+			uint64_t avail = code_left(f->vf, at);
 			const uint8_t *bytes = avail ? mp_elf_bytes(f->vf->o, at, avail) : NULL;
 			struct vf_insn insn;
 			bool known = false;
@@ -323,7 +325,7 @@ static void look(struct marker *f, uint64_t at, uint64_t end, uint32_t left)
 		if (!bytes || !vf_decode(bytes, end - at, at, &insn))
 			continue;
 		if (insn.kind == VF_CALL)
-			flags = vf_flags_read(vf, at + insn.len, VF_FLAGS, &f->steps);
+			flags = flags_read(vf, at + insn.len, VF_FLAGS, &f->steps);
 		else if (insn.kind == VF_JMP || insn.kind == VF_JCC)
 			flags = left;
 		if (flags)

@@ -15,10 +15,6 @@
 	(ZYDIS_CPUFLAG_OF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_AF |               \
 	 ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_CF)
 
-/* Return: how many bytes of code follow from @at on: of its FDE, or of the code around it; 0: outside of all code. */
-uint64_t vf_code_left(const struct vf *vf, uint64_t at);
-/* Return: those of @flags, set before @vaddr of the original, that may be read from there on. *@steps grows by the work. */
-uint32_t vf_flags_read(const struct vf *vf, uint64_t vaddr, uint32_t flags, uint64_t *steps);
 /* Prepare vf_check_flags(). Needs all FDEs of the original. Return: 0, or -ENOMEM. */
 int vf_make_flag_steps(const struct vf *vf);
 /*

@@ -73,8 +73,7 @@ static uint32_t number_of(const struct vf *vf, const struct vf_version *version,
 	       rounds << ME_AUDIT_NUMBER_ROUNDS;
 }
 
-/* cmpb $0, %gs:@byte(%rip) */
-static bool is_compare(const uint8_t *b, uint64_t at, uint64_t byte)
+bool vf_is_compare(const uint8_t *b, uint64_t at, uint64_t byte)
 {
 	static const uint8_t cmpb[] = {0x65, 0x80, 0x3d};
 
@@ -103,10 +102,10 @@ static bool has_code(const struct vf *vf, const struct vf_version *version, uint
 	       vf_displacement_target(b + CALL + 1, at + TEST) ==
 		       vf->stubs.runtime->vaddr + ME_RUNTIME_POINT &&
 	       b[TEST] == 0xa9 && number == number_of(vf, version, point) &&
-	       is_compare(b + CMPB, at + CMPB, slot + offsetof(struct me_audit_slot, version)) &&
+	       vf_is_compare(b + CMPB, at + CMPB, slot + offsetof(struct me_audit_slot, version)) &&
 	       !memcmp(b + JCC, jcc, sizeof(jcc)) &&
-	       is_compare(b + DECIDED, at + DECIDED,
-			  slot + offsetof(struct me_audit_slot, decided)) &&
+	       vf_is_compare(b + DECIDED, at + DECIDED,
+			     slot + offsetof(struct me_audit_slot, decided)) &&
 	       !memcmp(b + JNE, jne, sizeof(jne));
 }
 

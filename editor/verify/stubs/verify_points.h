@@ -18,6 +18,8 @@ bool vf_is_point(const struct vf *vf, const struct mp_map_piece *p);
 uint64_t vf_point_call(const struct vf *vf, const struct mp_map_piece *p);
 /* Return: the end of @call. */
 uint64_t vf_point_call_end(uint64_t call);
+/* Is it, at @at, cmpb $0, %gs:@byte(%rip)? */
+bool vf_is_compare(const uint8_t *b, uint64_t at, uint64_t byte);
 /* Is @now the row @old for a stack pointer below the red zone? */
 bool vf_row_is_lower(const struct vf_row *old, const struct vf_row *now);
 

@@ -17,6 +17,24 @@ const struct mp_series *mp_fleet_series(enum mp_fleet_kind kind)
 	return kind == MP_FLEET_EDGES ? &mp_series_edges : &mp_series_ip_counts;
 }
 
+/* The module's buckets of paths, in order of days. Ownership: free(*@out). */
+static int list_path_buckets(struct mp_store *store, int64_t module, struct mp_bucket **out,
+			     size_t *nr, struct mp_err *err)
+{
+	sqlite3_stmt *stmt;
+	int r = mp_store_stmt(store, MP_STMT_FLEET_PATH_BUCKETS,
+			      "SELECT key, first_day, last_day, nr_samples, nr_bytes, checksum"
+			      " FROM path_bucket WHERE module = ?1 ORDER BY first_day",
+			      &stmt, err);
+
+	*out = NULL;
+	*nr = 0;
+	if (r)
+		return r;
+	sqlite3_bind_int64(stmt, 1, module);
+	return mp_buckets_read(store, stmt, out, nr, err);
+}
+
 int mp_fleet_buckets(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
 		     struct mp_bucket **out, size_t *nr, struct mp_err *err)
 {
@@ -26,7 +44,7 @@ int mp_fleet_buckets(struct mp_store *store, enum mp_fleet_kind kind, int64_t mo
 	if (mp_fleet_is_tree(kind))
 		return mp_contexts_list_rows(store, mp_fleet_table(kind), module, out, nr, err);
 	if (kind == MP_FLEET_PATHS)
-		return mp_fleet_path_buckets(store, module, out, nr, err);
+		return list_path_buckets(store, module, out, nr, err);
 	r = mp_series_prepare(store, mp_fleet_series(kind), MP_SERIES_BUCKET_LIST, &stmt, err);
 	if (r)
 		return r;
@@ -216,8 +234,8 @@ int mp_fleet_base_take(struct mp_store *store, enum mp_fleet_kind kind, int64_t 
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-int mp_fleet_base_put(struct mp_store *store, const struct mp_fleet_base_row *row, uint64_t total,
-		      const uint8_t *data, size_t size, struct mp_err *err)
+static int put_row(struct mp_store *store, const struct mp_fleet_base_row *row, uint64_t total,
+		   const uint8_t *data, size_t size, struct mp_err *err)
 {
 	const int64_t numbers[] = {
 		row->kind,	     row->module,	 row->origin,
@@ -248,10 +266,10 @@ int mp_fleet_base_add(struct mp_store *store, const struct mp_fleet_base_row *ro
 	int r = mp_store_array_reserve(&bytes, nr * series->entry_bytes_max + 1, err);
 
 	if (!r)
-		r = mp_fleet_base_put(store, row, series->sum(entries, nr), bytes.data,
-				      series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT,
-						     entries, nr, bytes.data),
-				      err);
+		r = put_row(store, row, series->sum(entries, nr), bytes.data,
+			    series->encode((uint64_t)row->chunk << MP_CHUNK_SHIFT, entries, nr,
+					   bytes.data),
+			    err);
 	free(bytes.data);
 	return r;
 }
@@ -262,28 +280,5 @@ int mp_fleet_base_write(void *writer, int64_t chunk, uint64_t total, const uint8
 	struct mp_fleet_base_writer *w = writer;
 
 	w->row.chunk = chunk;
-	return mp_fleet_base_put(w->store, &w->row, total, data, size, err);
-}
-
-/* ---- a fork -------------------------------------------------------------------------------- */
-
-/* ---- own counts ----------------------------------------------------------------------------- */
-
-/* ---- check --------------------------------------------------------------------------------- */
-
-int mp_fleet_path_buckets(struct mp_store *store, int64_t module, struct mp_bucket **out,
-			  size_t *nr, struct mp_err *err)
-{
-	sqlite3_stmt *stmt;
-	int r = mp_store_stmt(store, MP_STMT_FLEET_PATH_BUCKETS,
-			      "SELECT key, first_day, last_day, nr_samples, nr_bytes, checksum"
-			      " FROM path_bucket WHERE module = ?1 ORDER BY first_day",
-			      &stmt, err);
-
-	*out = NULL;
-	*nr = 0;
-	if (r)
-		return r;
-	sqlite3_bind_int64(stmt, 1, module);
-	return mp_buckets_read(store, stmt, out, nr, err);
+	return put_row(w->store, &w->row, total, data, size, err);
 }

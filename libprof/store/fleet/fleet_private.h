@@ -49,8 +49,6 @@ struct mp_fleet_base_row {
 	struct mp_span span;
 	int64_t session; /* that has the samples in its ledger; 0: another one */
 };
-int mp_fleet_base_put(struct mp_store *store, const struct mp_fleet_base_row *row, uint64_t total,
-		      const uint8_t *data, size_t size, struct mp_err *err);
 int mp_fleet_base_add(struct mp_store *store, const struct mp_fleet_base_row *row,
 		      const void *entries, size_t nr, struct mp_err *err);
 /* Writes rows of one kind to the base: a mp_fleet_row_fn, which sets the row's chunk. */

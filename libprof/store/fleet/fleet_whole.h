@@ -35,9 +35,6 @@ int mp_fleet_each_row(struct mp_store *store, enum mp_fleet_kind kind, int64_t m
 /* The same for @paths, which it sorts by chunks. */
 int mp_fleet_each_path_chunk(struct mp_path_count *paths, size_t nr, mp_fleet_row_fn *fn, void *arg,
 			     struct mp_err *err);
-/* The module's buckets of paths, in order of days. Ownership: free(*@out). */
-int mp_fleet_path_buckets(struct mp_store *store, int64_t module, struct mp_bucket **out,
-			  size_t *nr, struct mp_err *err);
 /* Takes what was pulled of @kind, on the days of @span, out of the module's days. */
 int mp_fleet_take_whole(struct mp_store *store, enum mp_fleet_kind kind, int64_t module,
 			const struct mp_span *span, struct mp_err *err);
