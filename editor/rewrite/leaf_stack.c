@@ -23,6 +23,7 @@ enum { /* bytes */
 struct stack {
 	int64_t depth;
 	bool needs_addresses; /* an instruction depends on the stack pointer's value */
+	bool below;	      /* an instruction names memory below the stack pointer */
 };
 
 static bool is_register(const ZydisDecodedOperand *op, ZydisRegister reg)
@@ -74,6 +75,7 @@ static bool is_clear(struct stack *s, int64_t from, int64_t size)
 {
 	if (size <= 0 || from < -RED_ZONE || from > DEPTH_MAX)
 		return false;
+	s->below |= from < 0;
 	if (from + size <= s->depth)
 		return true;
 	/* An argument */
@@ -268,7 +270,8 @@ static bool follow(const struct mp_cfg *cfg, struct me_leaf *leaf, const struct 
 	/* The number of parts stands for what lies behind the call. */
 	if (depths[leaf->nr_parts] != 0)
 		return false;
-	leaf->lowers = s.needs_addresses;
+	/* What it leaves below the stack pointer, a function that it jumps to may take from there. */
+	leaf->lowers = s.needs_addresses || (s.below && leaf->calls);
 	leaf->frame = true;
 	return true;
 }

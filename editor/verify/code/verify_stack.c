@@ -11,6 +11,9 @@
  * instruction is reached with one distance, which the unwind row there confirms; each return with 0. The 8 bytes at
  * distance 0 hold the return address in the original, and in the copy anything: no instruction names them. (It is
  * assumed that an index, or a pointer to a variable, does not reach them either.)
+ *
+ * A function may leave values below the stack pointer to one that it jumps to. A call in place of the jump finds them
+ * only if the stack pointer was lowered.
  */
 #include <errno.h>
 
@@ -38,6 +41,8 @@ struct walk {
 	struct vf_rows rows[FDES_MAX]; /* of each of them */
 	uint32_t nr_fdes, fde;	       /* @fde: that of the current part */
 	bool lowered;
+	bool below,
+		leaves; /* names memory below the stack pointer; ends in a jump to another function */
 	uint32_t piece[PARTS_MAX];
 	int32_t at[PARTS_MAX]; /* distance at the start of each part: not above 0 */
 	uint32_t nr, todo[PARTS_MAX], nr_todo;
@@ -66,10 +71,11 @@ static int depends(const struct walk *w)
 }
 
 /* @size bytes at @disp from the stack pointer are named. */
-static int names(const struct walk *w, int64_t disp, int64_t size)
+static int names(struct walk *w, int64_t disp, int64_t size)
 {
 	int64_t start = w->now + disp;
 
+	w->below |= disp < 0;
 	if (size < 1 || disp < -BELOW || disp > NEAR)
 		return no(w, "an inlined function names memory far from the stack pointer");
 	if (start + size > 0 && start < 8)
@@ -103,7 +109,7 @@ static bool is_by_rsp(const struct vf_full *f, const ZydisDecodedOperand *op)
 }
 
 /* A register gets the address of a variable or of an argument. A frame pointer would claim a return address. */
-static int takes_address(const struct walk *w, const ZydisDecodedOperand *to, int64_t disp)
+static int takes_address(struct walk *w, const ZydisDecodedOperand *to, int64_t disp)
 {
 	int ret = depends(w);
 
@@ -115,7 +121,7 @@ static int takes_address(const struct walk *w, const ZydisDecodedOperand *to, in
 }
 
 /* Operands of an instruction that leaves the stack pointer as it is */
-static int check_operands(const struct walk *w, const struct vf_full *f)
+static int check_operands(struct walk *w, const struct vf_full *f)
 {
 	for (int i = 0; i < f->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &f->op[i];
@@ -258,10 +264,12 @@ static int leave(struct walk *w, const struct mp_map_piece *p, const struct vf_i
 	case VF_STOP:
 		return w->now ? no(w, "an inlined function returns with another stack pointer") : 0;
 	case VF_JMP:
-		if (vf_leaves_by(w->vf, p, last))
+		if (vf_leaves_by(w->vf, p, last)) {
+			w->leaves = true;
 			return w->now ? no(w, "an inlined function leaves with another stack "
 					      "pointer")
 				      : 0;
+		}
 		return arrive(w, last->target);
 	case VF_CALL:
 	case VF_ICALL:
@@ -334,6 +342,10 @@ int vf_check_stack(const struct vf *vf, uint32_t first, bool lowered)
 		ret = arrive(&w, entry);
 	while (!ret && w.nr_todo)
 		ret = walk_part(&w, w.todo[--w.nr_todo]);
+	if (!ret && w.below && w.leaves && !lowered)
+		ret = vf_refuse(
+			vf, entry,
+			"an inlined function leaves values below its stack pointer to another");
 	for (uint32_t i = 0; i < w.nr_fdes; i++)
 		free(w.rows[i].row);
 	return ret;

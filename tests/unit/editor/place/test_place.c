@@ -373,7 +373,7 @@ TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
 
 	fixture_build(&f, "assembler", ASM,
 		      ".globl start\nstart: .cfi_startproc\n hlt\n .cfi_endproc\n"
-		      ".p2align 6\n.type g, @function\ng: .cfi_startproc\n nop\n nop\n ret\n"
+		      ".p2align 5\n.type g, @function\ng: .cfi_startproc\n nop\n nop\n ret\n"
 		      " .cfi_endproc\n.size g, .-g\n"
 		      ".p2align 3\n.type h, @function\nh: .cfi_startproc\n ret\n .cfi_endproc\n"
 		      ".size h, .-h\n.type odd, @function\nodd: .cfi_startproc\n ret\n"
@@ -390,9 +390,9 @@ TEST(place_keeps_the_alignment_of_entries_that_pointers_hold)
 	f.plan.redirects.functions[fixture_func(&f, "h")] = 1;
 	fixture_place_at(&f, 0x500001);
 	ck_assert_uint_eq(f.placement.copies[0].new_vaddr, 0x500001);
-	ck_assert_uint_eq(f.placement.copies[1].align_log2, 4);
-	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500010);
-	ck_assert_uint_eq(f.placement.copies[2].new_vaddr, 0x500018);
+	ck_assert_uint_eq(f.placement.copies[1].align_log2, 5);
+	ck_assert_uint_eq(f.placement.copies[1].new_vaddr, 0x500020);
+	ck_assert_uint_eq(f.placement.copies[2].new_vaddr, 0x500028);
 	/* The plan may request more. */
 	f.plan.blocks[1].align_log2 = 6;
 	fixture_place_at(&f, 0x500001);
