@@ -155,7 +155,9 @@ static void put_reason(FILE *out, const struct md_machine_program *p)
 	}
 	switch (p->file) {
 	case MD_FILE_NONE: fputs("It is not a file that could be replaced.", out); return;
-	case MD_FILE_GONE: fputs("The file is not there any more, or only inside a container.", out); return;
+	case MD_FILE_GONE:
+		fputs("The file is not there any more, or only inside a container.", out);
+		return;
 	case MD_FILE_OTHER:
 		fputs("The file was upgraded since it was sampled, and the new build has no sample "
 		      "yet.",
