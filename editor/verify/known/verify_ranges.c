@@ -317,11 +317,13 @@ void vf_find_known(const struct vf *vf)
 	}
 }
 
+#define ROUND 4096
+
 /*
  * Does the operand certainly name an address? In a file with fixed addresses, others are numbers as well, of which few
- * that are compared with 8 bytes equal an address by chance.
+ * that are compared with 8 bytes equal an address by chance: above all limits, which are round (GCC often has 10 MiB - 1).
  */
-static bool is_sure(const struct vf *vf, const struct vf_ref *name)
+static bool is_sure(const struct vf *vf, const struct vf_ref *name, uint64_t to)
 {
 	const struct vf_fde *user = vf_eh_find(&vf->old.eh, name->insn);
 	struct vf_full f;
@@ -331,7 +333,7 @@ static bool is_sure(const struct vf *vf, const struct vf_ref *name)
 	if (!user || !vf_decode_full(vf, name->insn, user->start + user->size, &f))
 		return false;
 	if (f.z.mnemonic == ZYDIS_MNEMONIC_CMP && f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-		return f.op[0].size == 64;
+		return f.op[0].size == 64 && (to + 1) % ROUND > 1;
 	for (uint8_t i = 0; i < f.z.operand_count; i++)
 		if (f.op[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 		    f.op[i].mem.base == ZYDIS_REGISTER_RIP)
@@ -366,7 +368,8 @@ int vf_find_bounds(const struct vf *vf)
 			user = vf_eh_find(&vf->old.eh, insn);
 		if (!fde || fde == user || fde->start == to || fde->flags & VF_FDE_IJMP)
 			continue;
-		if (user && !(user->flags & VF_FDE_IJMP) && is_sure(vf, &vf->old.names.list[i])) {
+		if (user && !(user->flags & VF_FDE_IJMP) &&
+		    is_sure(vf, &vf->old.names.list[i], to)) {
 			fde->flags |= VF_FDE_PLACE;
 		} else if (named[fde - vf->old.eh.fdes].by != user) {
 			named[fde - vf->old.eh.fdes].by = user;
