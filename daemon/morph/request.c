@@ -320,11 +320,17 @@ static int begin_round_of(struct md_request *r, struct mp_err *err)
 /* By their bytes the worker tells what lies at the path: the original, the version, or another file. */
 static int note_bytes(struct md_request *r, const char *output, struct mp_err *err)
 {
-	int ret = md_file_hash(r->path, r->job.file_hash);
+	char hash[sizeof(r->job.file_hash)];
+	int ret = md_file_hash(r->path, hash);
 
 	if (!ret)
 		ret = md_file_hash(output, r->job.layout);
-	return ret ? mp_err_set(err, -ret, "%s: %s", r->path, strerror(-ret)) : 0;
+	if (ret)
+		return mp_err_set(err, -ret, "%s: %s", r->path, strerror(-ret));
+	/* After a first call that failed late, the version may lie there already. Its bytes are not the original's. */
+	if (strcmp(hash, r->job.layout))
+		memcpy(r->job.file_hash, hash, sizeof(hash));
+	return 0;
 }
 
 int md_request_take(struct md_request *r, const struct mp_id *id, const char *output,

@@ -23,6 +23,8 @@
 #define RECORD_MAX (4 << 20)
 /* A look reads the files at all places. */
 #define LOOK_AGAIN_S 3600
+/* A file system that is not mounted comes back sooner than this, in keep_s; a directory that went with its package never. */
+#define HIDDEN_KEEPS 4
 #define LOOKED	     "looked_s" /* in the notes: time of the last look; no folder has this name */
 
 struct look {
@@ -44,21 +46,24 @@ static bool has_parent(const char *path)
 }
 
 /*
- * An original may be wanted back as long as an output lies at one of its places, or may lie there.
+ * An original may be wanted back as long as an output lies at one of its places, or may lie there. @hidden: there is no such
+ * directory.
  */
-static bool holds_output(const char *path)
+static bool holds_output(const char *path, bool *hidden)
 {
 	struct md_file_state file;
 	struct mp_err why;
 	int ret = md_file_look(path, &file, &why);
 
-	if (ret == -ENOENT || ret == -ENOTDIR)
-		return !has_parent(path);
+	if (ret == -ENOENT || ret == -ENOTDIR) {
+		*hidden |= !has_parent(path);
+		return false;
+	}
 	return ret || file.is_output;
 }
 
 /* Is one of the places in use? A record that cannot be understood keeps its original. */
-static bool is_needed(const json_t *record)
+static bool is_needed(const json_t *record, bool *hidden)
 {
 	json_t *places = json_object_get(record, "places"), *place, *output;
 	size_t i;
@@ -69,7 +74,7 @@ static bool is_needed(const json_t *record)
 	{
 		const char *path = json_string_value(json_object_get(place, "path"));
 
-		if (!path || path[0] != '/' || holds_output(path))
+		if (!path || path[0] != '/' || holds_output(path, hidden))
 			return true;
 	}
 	json_array_foreach(json_object_get(record, "outputs"), i, output)
@@ -108,15 +113,16 @@ static int look_at(struct look *look, int folder, const char *name, const char *
 	json_t *record = load(folder, name, &st);
 	json_int_t since_s = json_integer_value(json_object_get(look->before, key));
 	char bytes[MP_BACKUP_DIGEST_LEN + 1];
+	bool hidden = false;
 	int ret = 0;
 
-	if (!record || is_needed(record)) {
+	if (!record || is_needed(record, &hidden)) {
 		json_decref(record);
 		return 0;
 	}
 	if (since_s <= 0 || since_s > look->now_s || st.st_mtim.tv_sec > since_s)
 		since_s = look->now_s;
-	if ((double)(look->now_s - since_s) < look->keep_s) {
+	if ((double)(look->now_s - since_s) < look->keep_s * (hidden ? HIDDEN_KEEPS : 1)) {
 		json_object_set_new(look->now, key, json_integer(since_s));
 	} else {
 		/* The bytes first: without its record nobody would find them again. */

@@ -153,13 +153,9 @@ static int not_faster(struct md_task *t, const char *verdict, const struct mp_tr
 
 static int crashed(struct md_task *t)
 {
-	int ret = mp_store_reject_layout(t->worker->store, &t->job->id, t->job->layout, "crashes",
-					 time(NULL), t->err);
-
-	return ret ? ret
-		   : md_task_advance(t, MP_JOB_NOT_FASTER, "tried", "crashes",
-				     "processes of the new version crashed, and none of the "
-				     "original did");
+	return md_task_advance(t, MP_JOB_NOT_FASTER, "tried", "crashes",
+			       "processes of the new version crashed, and none of the "
+			       "original did");
 }
 
 static int undecided(struct md_task *t, const struct mp_trial_result *r)

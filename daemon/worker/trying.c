@@ -125,14 +125,23 @@ static int read_done(struct md_task *task, const struct md_live *live, struct md
 	return read_version(task, live, md_trying_version(live->trying), done);
 }
 
+/* A single user's bad work may crash whatever runs, and the test of the trial wants as many pairs with crashes. */
+#define CRASHES 3
+
 int md_trying_does_harm(struct md_task *task, const struct md_live *live)
 {
+	const struct md_trying *t = live->trying;
+	struct mp_trial_result pairs;
 	struct md_done done[2];
 	int ret = 0;
 
 	for (int v = 0; !ret && v < 2; v++)
-		ret = read_version(task, live, live->trying->version[v], &done[v]);
-	return ret ? ret : done[1].crashes > task->job->before_crashes && !done[0].crashes;
+		ret = read_version(task, live, t->version[v], &done[v]);
+	if (ret || done[1].crashes < task->job->before_crashes + CRASHES || done[0].crashes)
+		return ret;
+	/* Those of the original that an earlier worker saw. */
+	mp_trial_result(t->trial, &pairs);
+	return !pairs.crashes[0];
 }
 
 static int draw(struct md_task *task, struct md_trying *t)

@@ -63,9 +63,10 @@ int md_trying_begin(struct md_task *task, struct md_live *live);
 /* Is the block long enough? @cost_rate: CPU seconds a second that swaps may take. Return: 1, 0, -errno. */
 int md_trying_is_over(struct md_task *task, const struct md_live *live, double cost_rate);
 /*
- * md_trying_does_harm - processes of the new version have crashed more often than those of the week before the trial, and none
- * of the original's did. The trial itself compares parts of the processes that ended in whole pairs. A service that does not
- * end with the original has none, and its processes outlive blocks. Return: 1, 0, -errno.
+ * md_trying_does_harm - three processes of the new version more have crashed than in the week before the trial, and none of
+ * the original's in the trial. The trial itself compares parts of the processes that ended in whole pairs. A service that does
+ * not end with the original has none, and its processes outlive blocks. If it is chance, the original is only kept, and a
+ * later round tries anew. Return: 1, 0, -errno.
  */
 int md_trying_does_harm(struct md_task *task, const struct md_live *live);
 /*

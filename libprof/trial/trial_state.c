@@ -154,18 +154,20 @@ static int replay(struct mp_trial *t, const json_t *root)
 	int rc = 0;
 
 	if (!json_is_array(pairs) || abandoned < 0 || !json_is_integer(drawn) ||
-	    json_integer_value(drawn) < -1 || json_integer_value(drawn) > 1)
+	    json_integer_value(drawn) < -1 || json_integer_value(drawn) > 1 ||
+	    json_array_size(pairs) + (size_t)abandoned + (json_integer_value(drawn) >= 0) >
+		    t->config.max_pairs)
 		return -EBADMSG;
-	for (json_int_t i = 0; !rc && i < abandoned; i++) {
-		if (mp_trial_draw(t, false) < 0)
-			return -EBADMSG;
+	for (json_int_t i = 0; i < abandoned; i++) {
+		mp_trial_draw(t, false);
 		mp_trial_abandon(t);
 	}
-	for (size_t i = 0; !rc && i < json_array_size(pairs); i++)
+	/* Rules of an earlier release may not have ended it where those of today do: then the rest is no part of it. */
+	for (size_t i = 0;
+	     !rc && i < json_array_size(pairs) && mp_trial_verdict(t) == MP_TRIAL_RUNNING; i++)
 		rc = add_pair(t, json_array_get(pairs, i));
-	if (!rc && json_integer_value(drawn) >= 0 &&
-	    mp_trial_draw(t, json_integer_value(drawn)) < 0)
-		rc = -EBADMSG;
+	if (!rc && json_integer_value(drawn) >= 0)
+		mp_trial_draw(t, json_integer_value(drawn));
 	return rc;
 }
 
