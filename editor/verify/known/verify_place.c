@@ -245,6 +245,7 @@ static void look_at_own(const struct vf *vf, const struct mp_section *sec)
 static void look_at_relocs(const struct vf *vf, const struct mp_reloc *rel, uint32_t nr)
 {
 	uint64_t table = 0, last = 0;
+	bool labels = false; /* of a switch's table at @table */
 
 	for (; nr; nr--, rel++) {
 		uint64_t to = rel->sym_value + (uint64_t)rel->addend;
@@ -252,15 +253,16 @@ static void look_at_relocs(const struct vf *vf, const struct mp_reloc *rel, uint
 
 		if (rel->type == R_X86_64_PC32 || !vf_bits_get(&vf->old.label_word, rel->vaddr))
 			continue;
-		if (vf_bits_get(&vf->old.data_ref, rel->vaddr) || rel->vaddr != last + 8)
+		if (vf_bits_get(&vf->old.data_ref, rel->vaddr) || rel->vaddr != last + 8) {
 			table = rel->vaddr;
+			labels = has_switch(vf, table);
+		}
 		last = rel->vaddr;
 		fde = vf_is_text(vf, to) ? around(vf, to) : NULL;
 		if (!fde || fde->flags & VF_FDE_PLACE)
 			continue;
 		/* Between instructions is no label: the program adds flags to the function's address. */
-		if (!vf_bits_get(&vf->old.grid, to) ||
-		    (!(fde->flags & VF_FDE_IJMP) && !has_switch(vf, table)))
+		if (!vf_bits_get(&vf->old.grid, to) || (!(fde->flags & VF_FDE_IJMP) && !labels))
 			fde->flags |= VF_FDE_PLACE;
 	}
 }

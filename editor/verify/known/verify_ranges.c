@@ -332,13 +332,13 @@ static bool is_sure(const struct vf *vf, const struct vf_ref *name, uint64_t to)
 		return true;
 	if (!user || !vf_decode_full(vf, name->insn, user->start + user->size, &f))
 		return false;
-	if (f.z.mnemonic == ZYDIS_MNEMONIC_CMP && f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-		return f.op[0].size == 64 && (to + 1) % ROUND > 1;
 	for (uint8_t i = 0; i < f.z.operand_count; i++)
 		if (f.op[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-		    f.op[i].mem.base == ZYDIS_REGISTER_RIP)
+		    f.op[i].mem.base == ZYDIS_REGISTER_RIP &&
+		    name->insn + f.z.length + (uint64_t)f.op[i].mem.disp.value == name->to)
 			return true;
-	return false;
+	return f.z.mnemonic == ZYDIS_MNEMONIC_CMP && f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+	       f.op[0].size == 64 && (to + 1) % ROUND > 1;
 }
 
 /*
