@@ -30,6 +30,8 @@ static char first[256], second[sizeof(first) + 8], overlays[sizeof(first) + 8];
 static int one, two;
 /* What wait4() says of the children that have ended, and how many. */
 static double waited_ms, waited_user_ms;
+/* What a process may take after the kernel has told of it: on some virtual machines, much of its end. */
+static double end_ms;
 
 static int watch(const char *path)
 {
@@ -39,34 +41,6 @@ static int watch(const char *path)
 	ck_assert_int_eq(md_cpu_time_number(path, &dev, &ino), 0);
 	return md_cpu_time_watch(ct, dev, ino);
 }
-
-static void setup(void)
-{
-	char command[600];
-
-	waited_ms = waited_user_ms = 0;
-	ck_assert_int_eq(compile_run("gcc", "-O1 -pthread", "tests/data/takes_time.c", first), 0);
-	snprintf(second, sizeof(second), "%s.two", first);
-	snprintf(overlays, sizeof(overlays), "%s.dir", first);
-	snprintf(command, sizeof(command), "cp %s %s", first, second);
-	ck_assert_int_eq(system(command), 0);
-	ct = md_cpu_time_open(&err);
-	if (!ct)
-		return;
-	one = watch(first);
-	two = watch(second);
-}
-
-static void teardown(void)
-{
-	md_cpu_time_close(ct);
-	unlink(first);
-	unlink(second);
-	umount2(overlays, MNT_DETACH);
-	rmdir(overlays);
-}
-
-FIXTURE(setup, teardown);
 
 /* Starts @file with up to four arguments, the last one NULL. @in: its standard input, or -1. @out: the same. */
 static pid_t start(int in, int out, const char *file, ...)
@@ -106,6 +80,38 @@ static int end(pid_t pid)
 	return status;
 }
 
+static void setup(void)
+{
+	char command[600];
+
+	ck_assert_int_eq(compile_run("gcc", "-O1 -pthread", "tests/data/takes_time.c", first), 0);
+	snprintf(second, sizeof(second), "%s.two", first);
+	snprintf(overlays, sizeof(overlays), "%s.dir", first);
+	snprintf(command, sizeof(command), "cp %s %s", first, second);
+	ck_assert_int_eq(system(command), 0);
+	waited_ms = 0;
+	for (int i = 0; i < 40; i++)
+		end(start(-1, -1, first, "quit", NULL));
+	end_ms = fmax(0.2, waited_ms / 40 / 4);
+	waited_ms = waited_user_ms = 0;
+	ct = md_cpu_time_open(&err);
+	if (!ct)
+		return;
+	one = watch(first);
+	two = watch(second);
+}
+
+static void teardown(void)
+{
+	md_cpu_time_close(ct);
+	unlink(first);
+	unlink(second);
+	umount2(overlays, MNT_DETACH);
+	rmdir(overlays);
+}
+
+FIXTURE(setup, teardown);
+
 static struct md_cpu_sum read_sum(int index)
 {
 	struct md_cpu_sum sum;
@@ -116,8 +122,8 @@ static struct md_cpu_sum read_sum(int index)
 }
 
 /*
- * At most a tenth of a millisecond of each of the @nr ends comes after the kernel has told, and half a tick is
- * not known if the process slept. Ticks are sampled, and on a busy machine far off.
+ * At most a quarter of what a process takes that does nothing comes, for each of the @nr ends, after the kernel has told,
+ * and half a tick is not known if the process slept. Ticks are sampled, and on a busy machine far off.
  */
 static void equals(const struct md_cpu_sum *sum, double ms, double nr)
 {
@@ -126,7 +132,7 @@ static void equals(const struct md_cpu_sum *sum, double ms, double nr)
 	if (getenv("SHOW"))
 		printf("nr %g wait4 %.1f cpu %+.2f %% ticks %+.2f %% left %.3f ms each\n", nr, ms,
 		       100 * (cpu / ms - 1), 100 * (ticks / ms - 1), (ms - cpu) / nr);
-	ck_assert_double_le(fabs(cpu - ms), 0.02 * ms + 0.2 * nr);
+	ck_assert_double_le(fabs(cpu - ms), 0.02 * ms + end_ms * nr);
 	ck_assert_double_ge(ticks, ms / 4 - 40);
 	ck_assert_double_le(ticks, ms * 2 + 40);
 }
