@@ -109,17 +109,41 @@ static mode_t kind_of(pid_t tid, int fd)
 		       : (mode_t)st.stx_mode & S_IFMT;
 }
 
-/* Such a write is done as a whole, or not at all; or no signal ends it. */
-static bool is_whole(pid_t tid, int fd, uint64_t size)
+static char state_of(pid_t tid)
 {
 	char state[64];
 
-	switch (kind_of(tid, fd)) {
-	case S_IFIFO: return size && size <= PIPE_BUF;
-	/* Not so where a process serves the files. */
-	case S_IFREG: return md_process_status(tid, "State", state, sizeof(state)) && *state == 'D';
-	}
-	return false;
+	return md_process_status(tid, "State", state, sizeof(state)) ? *state : 'X';
+}
+
+/* Does it still wait where it waited? Return: as read_call(). */
+static int read_call_again(pid_t tid, const struct call *before)
+{
+	struct call now;
+	int r = read_call(tid, &now);
+	bool same = r == MD_HALFWAY_YES && now.nr == before->nr && now.sp == before->sp &&
+		    now.ip == before->ip && !memcmp(now.args, before->args, sizeof(now.args));
+
+	return r == MD_HALFWAY_YES && !same ? MD_HALFWAY_RUNS : r;
+}
+
+/*
+ * A write to a file on a disk waits where no signal ends it, in state D; not so where a process serves the file. The state is
+ * read after the call: a thread in another one may have woken up meanwhile, as those that write a lot do all the time.
+ * Return: as md_halfway().
+ */
+static int look_at_file(pid_t tid, const struct call *call)
+{
+	char state = state_of(tid);
+	int r;
+
+	if (state == 'D')
+		return MD_HALFWAY_NO;
+	if (state != 'S')
+		return MD_HALFWAY_RUNS;
+	r = read_call_again(tid, call);
+	/* It may have slept elsewhere, and be back. */
+	return r != MD_HALFWAY_YES || state_of(tid) == 'S' ? r : MD_HALFWAY_RUNS;
 }
 
 int md_halfway(pid_t tid)
@@ -132,5 +156,11 @@ int md_halfway(pid_t tid)
 		return r;
 	if (!has_parts(&call, &fd, &size))
 		return MD_HALFWAY_NO;
-	return fd >= 0 && is_whole(tid, fd, size) ? MD_HALFWAY_NO : MD_HALFWAY_YES;
+	switch (fd >= 0 ? kind_of(tid, fd) : 0) {
+	/* Such a write is done as a whole, or not at all. */
+	case S_IFIFO: return size && size <= PIPE_BUF ? MD_HALFWAY_NO : MD_HALFWAY_YES;
+	case S_IFREG:
+	case S_IFBLK: return look_at_file(tid, &call);
+	}
+	return MD_HALFWAY_YES;
 }

@@ -59,15 +59,19 @@ static size_t read_words(pid_t pid, uint64_t address, uint64_t *words, size_t nr
 /*
  * The end of the stack at @sp in the mapping @m. The kernel cuts a mapping in two where a page of it is locked, say, or has got
  * other rights. A stack with which a thread began ends with the thread's own data; other memory may follow at once.
+ * Nothing tells where another one ends, such as a coroutine's above that data: if it would be too large, it is its mapping alone.
  */
 static uint64_t stack_end(const struct search *s, const struct md_mapping *m, uint64_t sp)
 {
 	const struct md_mapping *last = s->process->maps + s->process->nr_maps - 1;
+	const uint64_t alone = m->end;
 	uint64_t end = m->end;
 
 	while (s->own_data - sp >= end - sp && m < last && m[1].start == end && m[1].read &&
 	       m[1].write && m[1].shared == m->shared)
 		end = (++m)->end;
+	if (s->own_data < sp && end - sp > STACK_MAX && strcmp(m->path, "[stack]") != 0)
+		return alone;
 	return end;
 }
 

@@ -30,8 +30,8 @@
 /* Whoever waits for a thread looks at its state once in so many turns. */
 #define LOOK_TURNS 16
 /*
- * A thread that runs is looked at so often before the first stop, and before others: it may run in a system call that would end
- * halfway, and then wait there.
+ * A thread that runs is looked at so often before the first stop of all, or its own alone, and before others: it may run in a
+ * system call that would end halfway, and then wait there.
  */
 #define FIRST_LOOKS 8
 #define OTHER_LOOKS 2
@@ -159,11 +159,13 @@ static int check_halfway(pid_t pid, pid_t tid, bool *runs, struct mp_err *err)
 				    (int)pid, (int)tid);
 }
 
-/* The same for @nr threads, before any of them is touched: one that is seized can be let go only by a stop. Changes @tids. */
-static int check_each_halfway(pid_t pid, pid_t *tids, size_t nr, struct mp_err *err)
+/*
+ * The same for @nr threads, before any of them is touched: one that is seized can be let go only by a stop. @looks: at one that
+ * runs. Changes @tids.
+ */
+static int check_each_halfway(pid_t pid, pid_t *tids, size_t nr, int looks, struct mp_err *err)
 {
 	struct timespec pause = {.tv_nsec = 50000};
-	static int looks = FIRST_LOOKS;
 	size_t running;
 	bool runs;
 	int r = 0;
@@ -180,19 +182,21 @@ static int check_each_halfway(pid_t pid, pid_t *tids, size_t nr, struct mp_err *
 		}
 		nr = running;
 	}
-	looks = OTHER_LOOKS;
 	return r;
 }
 
 static int check_all_halfway(pid_t pid, struct mp_err *err)
 {
+	static int looks = FIRST_LOOKS;
 	pid_t *tids;
 	size_t nr;
 	int r = md_process_threads(pid, &tids, &nr);
 
 	if (r)
 		return mp_err_set(err, -r, "process %d: %s", (int)pid, strerror(-r));
-	r = check_each_halfway(pid, tids, nr, err);
+	r = check_each_halfway(pid, tids, nr, looks, err);
+	if (!r)
+		looks = OTHER_LOOKS;
 	free(tids);
 	return r;
 }
@@ -270,60 +274,71 @@ static void ask_to_stop(struct md_thread *t)
 	t->asked = true;
 }
 
-/*
- * One that did not stop in time can be let go only once it stops, until @end_ns; also one that was seized, but not asked. If
- * that is in a call that would end halfway, it goes on without a stop when this program ends. Return: whether it has gone on,
- * or ended.
- */
-static bool let_go_late(struct md_thread *t, uint64_t end_ns)
+/* @status: of its stop. Return: false: it has ended. */
+static bool note_stop(struct md_thread *t, int status)
 {
-	const struct timespec pause = {.tv_nsec = 500000};
+	t->stopped = true;
+	/* Else not our interrupt: a signal that it is about to take, or a stop by one. */
+	t->signal = status >> 16 == PTRACE_EVENT_STOP || WSTOPSIG(status) == (SIGTRAP | 0x80)
+			    ? 0
+			    : WSTOPSIG(status);
+	return !ptrace(PTRACE_GETREGS, t->tid, 0, &t->regs);
+}
+
+/*
+ * One that did not stop in time can be let go only once it stops; also one that was seized, but not asked. If that is in a call
+ * that would end halfway, it goes on without a stop when this program ends. Return: whether it has gone on, or ended.
+ */
+static bool let_go_late(struct md_thread *t, unsigned int turn)
+{
 	int status;
+	pid_t got;
 
-	for (unsigned int turn = 0;; turn++) {
-		pid_t got;
+	if (!t->asked && look_at(t->tid) != MD_HALFWAY_YES)
+		ask_to_stop(t);
+	got = look_for_stop(t->tid, turn, &status);
+	if (got > 0 && WIFSTOPPED(status) && note_stop(t, status))
+		let_go(t);
+	return got != 0;
+}
 
-		if (!t->asked && look_at(t->tid) != MD_HALFWAY_YES)
-			ask_to_stop(t);
-		got = look_for_stop(t->tid, turn, &status);
-		if (got < 0)
-			return true;
-		if (got > 0) {
-			int signal = status >> 16 == PTRACE_EVENT_STOP ||
-						     WSTOPSIG(status) == (SIGTRAP | 0x80)
-					     ? 0
-					     : WSTOPSIG(status);
-
-			return !WIFSTOPPED(status) ||
-			       !ptrace(PTRACE_DETACH, t->tid, 0, (long)signal) || errno == ESRCH;
-		}
-		if (mp_now_ns() >= end_ns)
-			return false;
-		nanosleep(&pause, NULL);
-	}
+static void drop_thread(struct md_stop *s, size_t i)
+{
+	s->threads[i] = s->threads[--s->nr];
 }
 
 /* All threads go on. *@took: how long they stood. Return: false: one still has to stop before it can be let go. */
 static bool release(struct md_stop *s, uint64_t *took)
 {
+	const struct timespec pause = {.tv_nsec = 500000};
+	size_t nr = 0;
 	uint64_t end_ns;
-	bool all = true;
 
 	for (size_t i = 0; i < s->nr; i++)
 		if (s->threads[i].stopped)
 			let_go(&s->threads[i]);
+		else
+			s->threads[nr++] = s->threads[i];
+	s->nr = nr;
 	*took = mp_now_ns() - s->start_ns;
 	relax(s);
 	end_ns = mp_now_ns() + LATE_LIMIT_NS;
-	for (size_t i = 0; i < s->nr; i++)
-		if (!s->threads[i].asked && look_at(s->threads[i].tid) != MD_HALFWAY_YES)
-			ask_to_stop(&s->threads[i]);
-	for (size_t i = 0; i < s->nr; i++)
-		if (!s->threads[i].stopped)
-			all &= let_go_late(&s->threads[i], end_ns);
+	/* None waits for another one. */
+	for (unsigned int turn = 0; nr; turn++) {
+		for (size_t i = 0; i < s->nr;)
+			if (let_go_late(&s->threads[i], turn))
+				drop_thread(s, i);
+			else
+				i++;
+		nr = s->nr;
+		if (nr && mp_now_ns() >= end_ns)
+			break;
+		if (nr)
+			nanosleep(&pause, NULL);
+	}
 	free(s->threads);
 	*s = (struct md_stop){0};
-	return all;
+	return !nr;
 }
 
 uint64_t md_stop_end(struct md_stop *s)
@@ -419,22 +434,12 @@ static int stop_one(pid_t pid, struct md_thread *t)
 
 	if (r)
 		return r;
-	t->stopped = true;
-	t->signal = 0;
-	/* Not our interrupt: a signal that it is about to take, or a stop by one. */
-	if (status >> 16 != PTRACE_EVENT_STOP)
-		t->signal = WSTOPSIG(status);
-	if (ptrace(PTRACE_GETREGS, t->tid, 0, &t->regs))
+	if (!note_stop(t, status))
 		return -ESRCH;
 	if (is_thread_of(pid, t->tid))
 		return 0;
 	let_go(t);
 	return -ESRCH;
-}
-
-static void drop_thread(struct md_stop *s, size_t i)
-{
-	s->threads[i] = s->threads[--s->nr];
 }
 
 static int stop_known(struct md_stop *s, struct mp_err *err)
@@ -512,7 +517,7 @@ int md_stop_all(pid_t pid, struct md_stop *out, struct mp_err *err)
 
 int md_stop_thread(pid_t pid, pid_t tid, struct md_stop *out, struct mp_err *err)
 {
-	int r = check_each_halfway(pid, &(pid_t){tid}, 1, err);
+	int r = check_each_halfway(pid, &(pid_t){tid}, 1, FIRST_LOOKS, err);
 
 	*out = (struct md_stop){.pid = pid};
 	if (r)

@@ -342,6 +342,8 @@ bool md_version_is_of(const struct md_version *v, const char *file)
 	size_t len = strlen(file);
 	struct stat st;
 
+	while (len && file[len - 1] == '/')
+		len--;
 	if (!strncmp(mapped, file, len) && (!mapped[len] || !strcmp(mapped + len, DELETED)))
 		return true;
 	if (!strncmp(v->path, file, len) &&

@@ -89,7 +89,7 @@ int md_versions_find(struct md_process *process, bool changes, struct md_version
 struct md_version *md_versions_of(const struct md_versions *versions, const char *path);
 /*
  * Is @file its original, whether or not another one lies there now, or its output, or a directory above the output? @file is
- * without symbolic links, and need not be there any more.
+ * without symbolic links, and need not be there any more; it may end with a slash.
  */
 bool md_version_is_of(const struct md_version *version, const char *file);
 /* Moves @version, one of @versions, to *@out. Ownership: md_version_close(). */

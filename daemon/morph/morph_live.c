@@ -48,12 +48,14 @@ struct live {
 	enum action action;
 	bool has_action, dry_run;
 	const char *target, *output, *counts;
-	char *meant; /* undo: whose versions, as for md_version_is_of(); NULL: all */
+	const char *given; /* undo: whose versions, as for md_version_is_of(); NULL: all */
+	char *meant;	   /* the same without symbolic links */
 	double max_private, max_searched, nr_places; /* 0 places: one, of any size */
 	struct md_targets targets;
 	json_t *rows;	/* NULL: text */
 	json_t *places; /* NULL: none were asked for */
 	size_t nr_found;
+	bool stuck; /* a thread of the process is still to stop, and traced: no other try is possible */
 };
 
 static const struct mp_option options[] = {
@@ -117,6 +119,9 @@ static void check(void *data, struct argp_state *state)
 		argp_error(state, "adopt, undo, status or place?");
 	if (!l->target && l->action != STATUS)
 		argp_error(state, "which process? Give its number, a unit or a program");
+	/* It would be the beginning of each name. */
+	if (l->output && !*l->output)
+		argp_error(state, "the name of a file is empty");
 	if (!l->output && l->action == ADOPT)
 		argp_error(state, "which version? Give the output of morph-optimize");
 	if (l->dry_run && l->action != ADOPT && l->action != UNDO)
@@ -228,6 +233,7 @@ static bool changes(const struct live *l)
 /* The same for one process. Nothing is left to be done in one that was found by its program or unit, and has ended. */
 static int process_failed(struct live *l, pid_t pid, int r, const struct mp_err *err)
 {
+	l->stuck = r == -ETIMEDOUT;
 	if (changes(l) && l->targets.searched && l->targets.nr == 1 &&
 	    md_target_has_ended(&l->targets.list[0]))
 		return 0;
@@ -325,6 +331,13 @@ static int open_locked(pid_t pid, struct md_process *process, struct md_versions
 	return open_versions(pid, true, process, versions, err);
 }
 
+/* By the name that was given, too: whoever calls this command may have found the version by that. */
+static bool is_meant(const struct live *l, const struct md_version *version)
+{
+	return !l->given || md_version_is_of(version, l->meant) ||
+	       md_version_is_of(version, l->given);
+}
+
 static int each_version(struct live *l, pid_t pid)
 {
 	struct md_versions versions;
@@ -334,10 +347,11 @@ static int each_version(struct live *l, pid_t pid)
 	int r = l->action == UNDO ? open_locked(pid, &process, &versions, &lock, &err)
 				  : open_versions(pid, true, &process, &versions, &err);
 
-	for (size_t i = 0; !r && i < versions.nr; i++) {
-		int one = l->meant && !md_version_is_of(&versions.list[i], l->meant)
-				  ? 0
-				  : one_version(l, &process, &versions, &versions.list[i]);
+	l->stuck = false;
+	for (size_t i = 0; !r && !l->stuck && i < versions.nr; i++) {
+		int one = is_meant(l, &versions.list[i])
+				  ? one_version(l, &process, &versions, &versions.list[i])
+				  : 0;
 
 		status = status ? status : one;
 	}
@@ -427,7 +441,7 @@ static int run_child(struct live *l, const struct md_target *target)
 	}
 	argv[n++] = (char *)names[l->action];
 	argv[n++] = number;
-	argv[n++] = l->meant ? l->meant : (char *)l->output;
+	argv[n++] = (char *)(l->given ? l->given : l->output);
 	r = md_run_tool(argv, &out, &err);
 	free(counts);
 	if (r > 128)
@@ -478,13 +492,12 @@ static void begin_alarm(void)
 /* Of the processes of a program, undo takes the program's versions: those of libraries are not what was asked for. */
 static int choose_meant(struct live *l, struct mp_err *err)
 {
-	const char *file = l->output ? l->output : strchr(l->target, '/') ? l->target : NULL;
-
-	if (!file)
+	l->given = l->output ? l->output : strchr(l->target, '/') ? l->target : NULL;
+	if (!l->given)
 		return 0;
-	l->meant = realpath(file, NULL);
+	l->meant = realpath(l->given, NULL);
 	if (!l->meant)
-		l->meant = strdup(file);
+		l->meant = strdup(l->given);
 	return l->meant ? 0 : mp_err_code(err, ENOMEM);
 }
 
@@ -520,6 +533,17 @@ static int print_json(struct live *l)
 	return md_cli_json_print(root);
 }
 
+static void put_none(const struct live *l)
+{
+	fputs("No version ", stdout);
+	if (l->given) {
+		fputs("of ", stdout);
+		mp_text_put(stdout, l->given);
+		fputs(" ", stdout);
+	}
+	puts(l->target ? "is in the process." : "is in any process.");
+}
+
 int md_morph_live(struct md_cli *cli, int argc, char **argv)
 {
 	struct live l = {.cli = cli, .max_private = MAX_PRIVATE, .max_searched = MAX_SEARCHED};
@@ -539,7 +563,7 @@ int md_morph_live(struct md_cli *cli, int argc, char **argv)
 		json_decref(l.rows);
 		json_decref(l.places);
 	} else if (!r && !l.nr_found) {
-		puts(l.target ? "No version is in the process." : "No version is in any process.");
+		put_none(&l);
 	}
 	return r;
 }

@@ -144,8 +144,15 @@ is_in_use "undo an original" "lib.live user.live user.live"
 live undo "$pid" user.live || fail "undo an output: $(cat err.txt)"
 is_in_use "undo an output" "lib.live user.live"
 both
-live undo "$pid" versions || fail "undo a directory: $(cat err.txt)"
+command_ends 2 "undo of no name" "$BUILD/morph" live undo "$pid" ""
+command_ends 0 "undo of a file that is no version" "$BUILD/morph" live undo "$pid" user.c
+says out.txt "^No version of user.c is in the process"
+is_in_use "undo nothing" "$both"
+live undo "$pid" versions/ || fail "undo a directory: $(cat err.txt)"
 is_in_use "undo a directory" "lib.live user.live user.live"
+both
+live undo "$pid" / || fail "undo all below the root: $(cat err.txt)"
+is_in_use "undo all below the root" "lib.live user.live"
 both
 # One that somebody else has changed cannot be taken back; the other one is.
 end=$((16#$(awk '$2 ~ /x/ && $6 ~ /\/user$/ { sub(/.*-/, "", $1); print $1 }' "/proc/$pid/maps") - 1))
@@ -158,4 +165,9 @@ live undo "$pid"
 printf '\0' | dd of="/proc/$pid/mem" bs=1 seek=$end conv=notrunc 2>/dev/null
 live undo "$pid" || fail "undo the other: $(cat err.txt)"
 is_in_use "undo all" "lib.live user.live"
+both
+# The name leads to another directory now.
+rm -r versions && mkdir elsewhere && ln -s elsewhere versions || fail "no other directory"
+live undo "$pid" "$dir/versions" || fail "undo by a name of before: $(cat err.txt)"
+is_in_use "undo by a name of before" "lib.live (deleted) user.live user.live"
 finish

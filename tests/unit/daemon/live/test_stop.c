@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -15,6 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "daemon/live/halfway.h"
 #include "daemon/live/inject.h"
 #include "daemon/live/live_private.h"
 #include "daemon/live/stack.h"
@@ -399,6 +401,40 @@ TEST(a_stack_of_several_mappings_is_searched_to_its_end)
 
 	look_into(pid);
 	ck_assert_int_eq(md_stop_all(pid, &stop, &err), 0);
+	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
+	md_stop_end(&stop);
+	end(pid);
+	look_away();
+}
+
+/* A stack above the thread's own data, with more memory behind it than a stack has. */
+static void run_high_stack(void)
+{
+	const uint64_t action[4] = {(uint64_t)on_signal, SA_ONSTACK | 0x04000000,
+				    (uint64_t)own_restorer, 0};
+	const size_t size = (size_t)80 << 20;
+	char *below = (char *)(((uint64_t)&action & -(uint64_t)4096) - ((size_t)100 << 20));
+	const stack_t to = {.ss_sp = mmap(below, size, PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+						  MAP_FIXED_NOREPLACE,
+					  -1, 0),
+			    .ss_size = 65536};
+
+	if (to.ss_sp != below || madvise(below, to.ss_size, MADV_DONTDUMP) ||
+	    sigaltstack(&to, NULL) || syscall(SYS_rt_sigaction, SIGUSR1, action, NULL, 8))
+		_exit(2);
+	raise(SIGUSR1);
+}
+
+TEST(a_stack_of_its_own_with_much_memory_behind_it_is_searched)
+{
+	uint64_t wanted = ON_THE_STACK, found = 0;
+	const struct md_stack_query query = {.wanted = is_address, .arg = &wanted};
+	pid_t pid = start(run_high_stack), tid;
+
+	look_into(pid);
+	ck_assert_int_eq(md_stop_all(pid, &stop, &err), 0);
+	/* The one that was interrupted, too. */
 	ck_assert_int_eq(md_stacks_search(&stop, &p, &gadgets, &query, &found, &tid, &err), 1);
 	md_stop_end(&stop);
 	end(pid);
@@ -859,6 +895,131 @@ TEST(a_write_of_which_a_part_is_done_is_not_interrupted)
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
+}
+
+static int to_wake[2];
+
+/* Begins a write that waits once it is told to. */
+static void *write_late(void *arg)
+{
+	char bytes[8192] = "";
+
+	__atomic_store_n(&rounds[2], (uint64_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	while (!__atomic_load_n(&rounds[1], __ATOMIC_RELAXED))
+		;
+	if (write(to_fill[1], bytes, sizeof(bytes)) != sizeof(bytes))
+		_exit(1);
+	go_on(arg);
+	return NULL;
+}
+
+static void *note_and_go_on(void *arg)
+{
+	__atomic_store_n(&rounds[3], (uint64_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+	return go_on(arg);
+}
+
+/* Ends with 0 if the first thread's wait ends with what it waits for. */
+static void run_late_write(void)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	int epoll = epoll_create1(0);
+	pthread_t thread;
+
+	rounds[2] = rounds[3] = 0;
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, to_wake[0], &e) ||
+	    pthread_create(&thread, NULL, write_late, NULL))
+		_exit(2);
+	while (!__atomic_load_n(&rounds[2], __ATOMIC_RELAXED))
+		;
+	if (pthread_create(&thread, NULL, note_and_go_on, NULL))
+		_exit(2);
+	_exit(epoll_wait(epoll, &e, 1, -1) == 1 ? 0 : 1);
+}
+
+/* The write ends once the thread behind it goes on, which therefore cannot wait for it. */
+static void read_all(pid_t tid)
+{
+	char bytes[8192];
+
+	if (tid != (pid_t)rounds[3]) {
+		before.run = read_all;
+		return;
+	}
+	for (ssize_t n, left = sizeof(bytes); left; left -= n) {
+		n = read(to_fill[0], bytes, (size_t)left);
+		ck_assert_int_gt(n, 0);
+	}
+}
+
+static void begin_write(pid_t tid)
+{
+	int there = 0;
+
+	(void)tid;
+	__atomic_store_n(&rounds[1], 1, __ATOMIC_RELAXED);
+	/* Until its first half is there, it may wait for memory. */
+	while (ioctl(to_fill[0], FIONREAD, &there) || there < 4096 ||
+	       !waits_in((pid_t)rounds[2], "1 "))
+		usleep(1000);
+	before.request = PTRACE_DETACH;
+	before.run = read_all;
+}
+
+TEST(a_stop_that_is_given_up_ends_no_wait_and_no_thread_waits_for_another)
+{
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(to_wake), 0);
+	ck_assert_int_eq(pipe(to_fill), 0);
+	ck_assert_int_eq(fcntl(to_fill[1], F_SETPIPE_SZ, 4096), 4096);
+	pid = start(run_late_write);
+	close(to_fill[1]);
+	while (!waits_in(pid, "232 ") || !__atomic_load_n(&rounds[3], __ATOMIC_RELAXED))
+		usleep(1000);
+	/* The first thread has been asked when the second one turns out to write. */
+	before.request = PTRACE_INTERRUPT;
+	before.run = begin_write;
+	ck_assert_int_eq(md_stop_all(pid, &stop, &err), -EAGAIN);
+	ck_assert_ptr_nonnull(strstr(err.msg, "halfway"));
+	ck_assert_ptr_null(before.run);
+	while (!waits_in((pid_t)rounds[2], "34 "))
+		usleep(1000);
+	ck_assert_int_eq(write(to_wake[1], "x", 1), 1);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+
+static int busy_file;
+
+/* Waits for the disk at each write, but only for moments. */
+static void run_busy_writer(void)
+{
+	static char bytes[65536];
+
+	do
+		__atomic_fetch_add(&rounds[0], 1, __ATOMIC_RELAXED);
+	while (pwrite(busy_file, bytes, sizeof(bytes), 0) == sizeof(bytes));
+}
+
+/* It wakes up while it is looked at. */
+TEST(a_thread_that_writes_to_a_file_all_the_time_is_in_no_halfway_write)
+{
+	char path[] = "/var/tmp/test_stop.XXXXXX";
+	int fd = mkstemp(path);
+	pid_t pid;
+
+	busy_file = open(path, O_WRONLY | O_DSYNC);
+	ck_assert_int_ge(busy_file, 0);
+	unlink(path);
+	close(fd);
+	pid = start(run_busy_writer);
+	for (int i = 0; i < 20000; i++)
+		ck_assert_int_ne(md_halfway(pid), MD_HALFWAY_YES);
+	close(busy_file);
+	end(pid);
 }
 
 /* Each that is waited for by itself takes a second: then this takes minutes, with thousands hours. */
