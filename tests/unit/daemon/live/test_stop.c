@@ -658,8 +658,9 @@ TEST(a_process_that_becomes_another_program_keeps_its_registers)
 	snprintf(name, sizeof(name), "/proc/%d/comm", (int)pid);
 	while (strcmp(comm, "sleep\n") != 0) {
 		usleep(1000);
+		ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
 		file = open(name, O_RDONLY);
-		comm[0] = '\0';
+		memset(comm, 0, sizeof(comm));
 		ck_assert_int_gt(read(file, comm, sizeof(comm) - 1), 0);
 		close(file);
 	}
