@@ -50,7 +50,10 @@ static off_t longest_file(uint32_t nr)
 	return MP_COUNTS_FILE_HEADER_BYTES + set * MP_COUNTS_FILE_MAX_SETS;
 }
 
-/* What a user may put there in place of a file: another kind of file, one that is leased, none any more. */
+/*
+ * Does the error only say that the name is no file of counts? A user may have removed it, leased it, or put a link, a socket or a
+ * device there.
+ */
 static bool is_of_user(int code)
 {
 	return code == ENOENT || code == ELOOP || code == EACCES || code == ENXIO ||

@@ -109,13 +109,6 @@ static mode_t kind_of(pid_t tid, int fd)
 		       : (mode_t)st.stx_mode & S_IFMT;
 }
 
-static char state_of(pid_t tid)
-{
-	char state[64];
-
-	return md_process_status(tid, "State", state, sizeof(state)) ? *state : 'X';
-}
-
 /* Does it still wait where it waited? Return: as read_call(). */
 static int read_call_again(pid_t tid, const struct call *before)
 {
@@ -134,7 +127,7 @@ static int read_call_again(pid_t tid, const struct call *before)
  */
 static int look_at_file(pid_t tid, const struct call *call)
 {
-	char state = state_of(tid);
+	char state = md_process_state(tid);
 	int r;
 
 	if (state == 'D')
@@ -143,7 +136,7 @@ static int look_at_file(pid_t tid, const struct call *call)
 		return MD_HALFWAY_RUNS;
 	r = read_call_again(tid, call);
 	/* It may have slept elsewhere, and be back. */
-	return r != MD_HALFWAY_YES || state_of(tid) == 'S' ? r : MD_HALFWAY_RUNS;
+	return r != MD_HALFWAY_YES || md_process_state(tid) == 'S' ? r : MD_HALFWAY_RUNS;
 }
 
 int md_halfway(pid_t tid)

@@ -246,11 +246,18 @@ bool md_process_status(pid_t pid, const char *key, char *buf, size_t size)
 	return false;
 }
 
+char md_process_state(pid_t tid)
+{
+	char state[64];
+
+	return md_process_status(tid, "State", state, sizeof(state)) ? *state : '\0';
+}
+
 bool md_process_goes_on_alone(pid_t pid)
 {
-	char state[64], threads[64];
+	char threads[64];
 
-	return md_process_status(pid, "State", state, sizeof(state)) && *state == 'Z' &&
+	return md_process_state(pid) == 'Z' &&
 	       md_process_status(pid, "Threads", threads, sizeof(threads)) && atoi(threads) > 1;
 }
 

@@ -59,6 +59,8 @@ uint64_t md_process_start_time(pid_t pid);
 bool md_process_goes_on_alone(pid_t pid);
 /* Thread numbers of the process. Return: 0, -ESRCH, -ENOMEM. Ownership: free(*@out). */
 int md_process_threads(pid_t pid, pid_t **out, size_t *nr);
+/* The state of a thread as /proc says it: R, S, D, ...; Z: it has ended, although its number is still there. 0: there is none. */
+char md_process_state(pid_t tid);
 /* The value of "@key:" in /proc/PID/status, as text without spaces before it. Return: false: there is none. */
 bool md_process_status(pid_t pid, const char *key, char *buf, size_t size);
 

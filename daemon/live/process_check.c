@@ -99,11 +99,10 @@ static int check_class(pid_t pid, struct mp_err *err)
 static bool stays_blocked(pid_t pid)
 {
 	const struct timespec pause = {.tv_nsec = 2000000};
-	char value[256];
 
 	for (int i = 0; i < BLOCKED_LOOKS; i++) {
 		nanosleep(&pause, NULL);
-		if (!md_process_status(pid, "State", value, sizeof(value)) || *value != 'D')
+		if (md_process_state(pid) != 'D')
 			return false;
 	}
 	return true;

@@ -301,7 +301,7 @@ int md_memory_search(const struct md_stop *stop, const struct md_process *proces
 	m.pagemap = open(name, O_RDONLY | O_CLOEXEC);
 	if (m.pagemap < 0)
 		r = -errno;
-	/* What can be written to first: there may be too much of it, and then there is no need to look at what is reserved. */
+	/* First the mappings that the process may write to: if these are too many bytes already, the others need no look. */
 	for (int pass = 0; pass < 2; pass++) {
 		m.span = 0;
 		for (size_t i = 0; !r && i < process->nr_maps; i++)

@@ -27,7 +27,7 @@
 #define LATE_LIMIT_NS 1000000000u
 /* Threads may come and go all the time, so running ones are sought only so often before any is stopped. */
 #define SEIZE_PASSES 8
-/* Whoever waits for a thread looks at its state once in so many turns. */
+/* A loop that waits for a thread reads its state in /proc once in so many turns. */
 #define LOOK_TURNS 16
 /*
  * A thread that runs is looked at so often before the first stop of all, or its own alone, and before others: it may run in a
@@ -43,20 +43,12 @@
 
 /* ---- waiting ------------------------------------------------------------------------------------ */
 
-/* As /proc says it: R, S, D, ...; Z: it has ended, although its number is still there. */
-static char state_of(pid_t tid)
-{
-	char state[64];
-
-	return md_process_status(tid, "State", state, sizeof(state)) ? *state : 'X';
-}
-
 /* Has the thread ended, although its process, or its number, may still be there? */
 static bool has_ended(pid_t tid)
 {
-	char state = state_of(tid);
+	char state = md_process_state(tid);
 
-	return state == 'Z' || state == 'X';
+	return !state || state == 'Z' || state == 'X';
 }
 
 /*
@@ -87,7 +79,7 @@ int md_stop_await(pid_t tid, bool blocked, int *status)
 			return -ESRCH;
 		took = mp_now_ns() - start;
 		if (took > STOP_LIMIT_NS ||
-		    (!blocked && took > KERNEL_LIMIT_NS && state_of(tid) == 'D'))
+		    (!blocked && took > KERNEL_LIMIT_NS && md_process_state(tid) == 'D'))
 			return -EAGAIN;
 		nanosleep(&pause, NULL);
 	}

@@ -327,11 +327,10 @@ int md_targets_keep(struct md_targets *targets, const char *path, const char *ou
 
 bool md_target_has_ended(const struct md_target *target)
 {
-	char state[64];
+	char state = md_process_state(target->pid);
 
-	return md_process_start_time(target->pid) != target->start_time ||
-	       !md_process_status(target->pid, "State", state, sizeof(state)) ||
-	       (*state == 'Z' && !md_process_goes_on_alone(target->pid));
+	return md_process_start_time(target->pid) != target->start_time || !state ||
+	       (state == 'Z' && !md_process_goes_on_alone(target->pid));
 }
 
 void md_targets_free(struct md_targets *targets)

@@ -489,7 +489,7 @@ static void begin_alarm(void)
 	alarm(PROCESS_MOST_S);
 }
 
-/* Of the processes of a program, undo takes the program's versions: those of libraries are not what was asked for. */
+/* If the target is a program's path, undo takes back the versions of this program, and leaves those of its libraries. */
 static int choose_meant(struct live *l, struct mp_err *err)
 {
 	l->given = l->output ? l->output : strchr(l->target, '/') ? l->target : NULL;

@@ -204,7 +204,10 @@ static int do_one(struct asked *a, const char *path)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
-/* What nobody can tell is said: the original may be wanted later. Return: exit status. */
+/*
+ * Puts the original back if a version lies at @place. If that cannot be told, it says so: the user may want the original later.
+ * Return: exit status.
+ */
 static int undo_place(struct asked *a, const struct md_backup_place *place)
 {
 	switch (place->holds) {

@@ -174,7 +174,7 @@ static int check_job(struct md_task *t)
 		    : mp_err_set(t->err, ESTALE, "somebody has changed what is to be done with it");
 }
 
-/* What failed may have failed behind its rename, so what lies at the path is not known any more. */
+/* A command that failed may have renamed the version to the path before. So the file at the path is read again. */
 static void look_anew(struct md_task *t, struct md_live *live)
 {
 	struct mp_err why;

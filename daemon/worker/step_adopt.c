@@ -59,7 +59,7 @@ static int replace(struct md_task *t, bool live, struct md_child_result *r)
 	return ret;
 }
 
-/* Is the version in its place? What failed may have failed behind its rename. */
+/* Is the version in its place? A command that failed may have renamed it to the path before. */
 static bool is_in_place(const struct md_task *t, const struct md_child_result *r)
 {
 	char hash[33];

@@ -254,7 +254,7 @@ static int is_enough(struct md_task *t, struct md_live *live)
 	    md_counting_cpu_s(c) < MD_WINDOWS_ENOUGH_S * t->worker->pace)
 		return 0;
 	live->windows.next_look = md_counting_nr(c) + EVERY;
-	/* Of the layout; the meter is what it is then, as the trial mends its weights by itself. */
+	/* Only the layout decides how long to count. The meter may be poor: the trial mends its weights. */
 	ret = md_counting_is_enough(c, &more, t->err);
 	return ret == -EAGAIN ? 0 : ret;
 }
@@ -427,7 +427,7 @@ int md_step_count(struct md_task *t)
 		ret = live->counting ? 0 : begin(t, live);
 	if (!ret)
 		ret = tick(t, live);
-	/* What ends it may be harm, which does not wait for another job's child. */
+	/* Counting may end because the version does harm. So the original goes back at once, and does not wait for another job's child. */
 	if (ret == 2)
 		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);
 	live->busy = false;

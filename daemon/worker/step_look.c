@@ -139,7 +139,7 @@ int md_step_look(struct md_task *t)
 	struct mp_err why = {""};
 	int ret;
 
-	/* What was changed before its clock was mended is not known either. */
+	/* After mend_time(), is_known() would trust a file that was changed before, too. */
 	if ((!mend_time(t) && is_known(t)) || is_ours(t))
 		return 0;
 	ret = md_file_look(t->job->path, &t->now, &why);

@@ -379,7 +379,7 @@ int md_step_trial(struct md_task *t)
 	ret = begin(t, live);
 	if (!ret)
 		ret = tick(t, live);
-	/* What ends it may be harm, which does not wait for another job's child. */
+	/* The trial may end because a version does harm. So the original goes back at once, and does not wait for another job's child. */
 	if (ret == 2)
 		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);
 	live->busy = false;

@@ -471,7 +471,7 @@ static bool has_prefix(const struct mp_elf *elf, uint64_t vaddr)
 	return prefix || !bytes;
 }
 
-/* What compilers align functions to. */
+/* Compilers align functions to so many bytes, if nothing else is asked for. */
 #define USUAL_ALIGN 16u
 /* That of the section with copies: no copy is aligned to more. */
 #define MAX_ALIGN_LOG2 6u

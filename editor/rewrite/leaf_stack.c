@@ -270,7 +270,7 @@ static bool follow(const struct mp_cfg *cfg, struct me_leaf *leaf, const struct 
 	/* The number of parts stands for what lies behind the call. */
 	if (depths[leaf->nr_parts] != 0)
 		return false;
-	/* What it leaves below the stack pointer, a function that it jumps to may take from there. */
+	/* A function that it jumps to may use values that it has left below the stack pointer. */
 	leaf->lowers = s.needs_addresses || (s.below && leaf->calls);
 	leaf->frame = true;
 	return true;
