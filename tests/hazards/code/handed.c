@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions whose bytes the kernel or the C library reads or writes: by a system call, and by functions that get their
 // address as a destination. The page is made writable by another function's address.
 // run: ./prog call

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A handler of faults knows one instruction of another function, and goes on at a function: also in files with fixed
 // addresses, where the address of the instruction is a number that is compared.
 // stays: peek fetch
@@ -14,6 +15,7 @@ extern const char peek_faults[] __attribute__((visibility("hidden")));
 extern const char fetch_faults[] __attribute__((visibility("hidden")));
 long failed(void) __attribute__((visibility("hidden")));
 long fetch(const long *p, long n) __attribute__((visibility("hidden")));
+long peek(const long *p, long n) __attribute__((visibility("hidden")));
 
 __asm__(".pushsection .text\n"
 	".macro function name\n"
@@ -27,18 +29,11 @@ __asm__(".pushsection .text\n"
 	".globl fetch_faults\n.hidden fetch_faults\n"
 	"fetch_faults: mov (%rdi), %rax\nadd %rsi, %rax\nret\n"
 	"1: xor %eax, %eax\nret\nends fetch\n"
+	"function peek\nxor %eax, %eax\nxor %ecx, %ecx\n"
+	"1: mov %rcx, %rdx\nxor %rsi, %rdx\nadd %rdx, %rax\nadd $1, %rcx\ncmp %rsi, %rcx\njl 1b\n"
 	".globl peek_faults\n.hidden peek_faults\n"
+	"peek_faults: add (%rdi), %rax\nret\nends peek\n"
 	".popsection\n");
-
-KEEP static long peek(const long *p, long n)
-{
-	long word, sum = 0;
-
-	for (long i = 0; i < n; i++)
-		sum += i ^ n;
-	__asm__ volatile("peek_faults: mov (%1), %0" : "=a"(word) : "r"(p));
-	return word + sum;
-}
 
 static void fault(int sig, siginfo_t *info, void *context)
 {

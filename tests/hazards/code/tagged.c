@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions for which the source asks for more than the usual alignment, since the program keeps flags in the low bits of
 // their addresses. Also functions of a library, by its dynamic symbols.
 // link: -ltagged -ldl

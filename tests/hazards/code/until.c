@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over code, in loops that end where a pointer equals an address: from one function to another, and from _init to
 // _fini, which have no unwind information.
 // run: ./prog

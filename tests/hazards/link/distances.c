@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exported functions, and a table of their distances from its own words, as relative pointers are: both lead to one address.
 // link: -ldistances -ldl
 // modes: pie nopie

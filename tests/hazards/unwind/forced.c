@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that counts its frames by a forced unwinding, which a function in place of a call does not have.
 // flags: -fexceptions
 #include <setjmp.h>
