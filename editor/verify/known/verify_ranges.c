@@ -320,12 +320,33 @@ void vf_find_known(const struct vf *vf)
 #define ROUND 4096
 
 /*
+ * Does the instruction before @at put a number into a register that the one at @at compares, all 8 bytes of it? Code
+ * that is not optimized compares numbers so.
+ */
+static bool is_compared(const struct vf *vf, const struct vf_full *f, uint64_t at, uint64_t end)
+{
+	ZydisRegister whole;
+	struct vf_full next;
+
+	if (f->z.mnemonic != ZYDIS_MNEMONIC_MOV || f->op[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    f->op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || !vf_decode_full(vf, at, end, &next) ||
+	    next.z.mnemonic != ZYDIS_MNEMONIC_CMP || next.op[0].size != 64)
+		return false;
+	whole = ZydisRegisterGetLargestEnclosing(f->z.machine_mode, f->op[0].reg.value);
+	for (int i = 0; i < 2; i++)
+		if (next.op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && next.op[i].reg.value == whole)
+			return true;
+	return false;
+}
+
+/*
  * Does the operand certainly name an address? In a file with fixed addresses, others are numbers as well, of which few
  * that are compared with 8 bytes equal an address by chance: above all limits, which are round (GCC often has 10 MiB - 1).
  */
 static bool is_sure(const struct vf *vf, const struct vf_ref *name, uint64_t to)
 {
 	const struct vf_fde *user = vf_eh_find(&vf->old.eh, name->insn);
+	uint64_t next;
 	struct vf_full f;
 
 	if (vf->o->relinkable)
@@ -337,15 +358,17 @@ static bool is_sure(const struct vf *vf, const struct vf_ref *name, uint64_t to)
 		    f.op[i].mem.base == ZYDIS_REGISTER_RIP &&
 		    name->insn + f.z.length + (uint64_t)f.op[i].mem.disp.value == name->to)
 			return true;
-	return f.z.mnemonic == ZYDIS_MNEMONIC_CMP && f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-	       f.op[0].size == 64 && (to + 1) % ROUND > 1;
+	next = name->insn + f.z.length;
+	return (to + 1) % ROUND > 1 && ((f.z.mnemonic == ZYDIS_MNEMONIC_CMP && f.op[0].size == 64 &&
+					 f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) ||
+					is_compared(vf, &f, next, user->start + user->size));
 }
 
 /*
  * A handler of faults may ask whether an instruction lies between two places of another function, and go on at one of
  * them, or may know one such place. In a file with fixed addresses operands are numbers as well, of which a single one
- * may be a place by chance: there, mostly, two operands of one function must name such places. Labels of a function that jumps to
- * them, also in its part for cold code, are another check's matter.
+ * may be a place by chance: there, mostly, two operands of one function must name such places. Labels of a function
+ * that jumps to them, also in its part for cold code, are another check's matter.
  */
 int vf_find_bounds(const struct vf *vf)
 {

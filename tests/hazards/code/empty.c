@@ -2,7 +2,7 @@
 // Functions without code, with one instruction, with symbols without size, that fall into the next
 // function, that end in a call which does not return; aliases; a label at the end of the text.
 // asm: empty.S
-// moves: main
+// moves: last_call
 #include <stdio.h>
 #include <stdlib.h>
 
