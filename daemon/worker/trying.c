@@ -154,6 +154,7 @@ static int draw(struct md_task *task, struct md_trying *t)
 	if (t->order < 0)
 		return mp_err_set(task->err, -t->order, "the trial has ended");
 	t->block = 0;
+	t->part = mp_trial_nr_pairs(t->trial) < MD_SHORT_PAIRS ? MD_SHORT_BLOCK_PART : 1;
 	t->incomplete = false;
 	memset(t->blocks, 0, sizeof(t->blocks));
 	/* A worker that is killed finds that a pair had begun. */
@@ -194,12 +195,12 @@ int md_trying_is_over(struct md_task *task, const struct md_live *live, double c
 	int ret;
 
 	/* Swaps, too, keep the limit of what all work may cost; half of it is for them. */
-	if (past_s < MD_BLOCK_S * pace || past_s < 2 * t->swap_s / cost_rate)
+	if (past_s < MD_BLOCK_S * t->part * pace || past_s < 2 * t->swap_s / cost_rate)
 		return 0;
 	if (past_s >= MD_BLOCK_MAX_S * pace)
 		return 1;
 	ret = read_done(task, live, &done);
-	return ret ? ret : done.run_s - t->before.run_s >= MD_BLOCK_CPU_S;
+	return ret ? ret : done.run_s - t->before.run_s >= MD_BLOCK_CPU_S * t->part;
 }
 
 static uint64_t since(uint64_t now, uint64_t before)

@@ -14,10 +14,16 @@
 #include "libprof/base/err.h"
 #include "libprof/trial/trial.h"
 
-/* A block has at least so much CPU time of the program, and lasts at least and at most so long, in seconds. */
-#define MD_BLOCK_CPU_S 2.0
-#define MD_BLOCK_S     6.0
-#define MD_BLOCK_MAX_S 600.0
+/*
+ * A block has at least so much CPU time of the program, and lasts at least and at most so long, in seconds. The first
+ * pairs' blocks are short: both do the same kind of work then, of which a meter knows least. A trial that needs more pairs
+ * looks for a small effect, and has time.
+ */
+#define MD_BLOCK_CPU_S	    2.0
+#define MD_BLOCK_S	    6.0
+#define MD_BLOCK_MAX_S	    600.0
+#define MD_SHORT_PAIRS	    150
+#define MD_SHORT_BLOCK_PART (1.0 / 3)
 /* A block with less work than this, in seconds of the meter, says nothing. */
 #define MD_BLOCK_LEAST_WORK 0.2
 /*
@@ -39,6 +45,7 @@ struct md_trying {
 	uint32_t nr_counters;
 	int order;		/* the version of the pair's first block; -1: no pair has begun */
 	int block;		/* 0, 1: which of the two blocks goes on */
+	double part;		/* of a block's usual time, of this pair's blocks */
 	double begun_s, swap_s; /* the block's beginning; CPU seconds of the last swap */
 	struct md_done before;	/* of the version in place, at the block's beginning */
 	uint64_t counts_before[MP_TRIAL_NR_COUNTERS];

@@ -439,6 +439,11 @@ enum mp_trial_verdict mp_trial_verdict(const struct mp_trial *t)
 	return t->verdict;
 }
 
+uint32_t mp_trial_nr_pairs(const struct mp_trial *t)
+{
+	return t->sums.nr_pairs;
+}
+
 const struct mp_trial_config *mp_trial_config(const struct mp_trial *t)
 {
 	return &t->config;

@@ -181,6 +181,8 @@ void mp_trial_abandon(struct mp_trial *t);
  */
 int mp_trial_add_pair(struct mp_trial *t, const struct mp_trial_block blocks[2]);
 enum mp_trial_verdict mp_trial_verdict(const struct mp_trial *t);
+/* The number of pairs that count. */
+uint32_t mp_trial_nr_pairs(const struct mp_trial *t);
 /* mp_trial_result - all that is known. It takes tenths of a second after thousands of pairs. */
 void mp_trial_result(const struct mp_trial *t, struct mp_trial_result *out);
 const struct mp_trial_config *mp_trial_config(const struct mp_trial *t);

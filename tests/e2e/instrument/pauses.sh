@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A function that is entered rarely, and then runs for some milliseconds, has many pairs of windows in
 # one invocation: pauses between its invocations pay for them.
+# alone: it samples
 # shellcheck source=tests/e2e/lib.sh
 . "$(dirname "$0")/../lib.sh"
 need gcc python3
@@ -41,13 +42,14 @@ int main(int argc, char **argv)
 C
 gcc -O1 -Wl,--build-id rare.c -o rare || exit 1
 morph-optimize instrument --kind=audit --all --only=rounds --report=none --counts="$PWD/ring" rare -o audited || exit 1
-# How many windows there are depends on what reading the clock costs on this machine.
+# How many windows there are depends on what reading the clock costs on this machine. A busy machine makes pauses
+# of its own, so that the least of three runs counts.
 windows() {
 	rm -f ring
 	./audited 12 4 "$1" || fail "status $?"
 	python3 -c 'import struct; print(struct.unpack("<Q", open("ring", "rb").read(40)[32:])[0])'
 }
-none=$(windows 0)
+none=$(for _ in 1 2 3; do windows 0; done | sort -n | head -n 1)
 many=$(windows 300)
 [ "$none" -gt 0 ] && [ "$many" -ge $((none * 3)) ] ||
 	fail "12 calls of 4 ms: $none windows without pauses, only $many with 300 ms before each"
