@@ -247,12 +247,13 @@ static double column_of(const struct mp_trial *t, const struct mp_trial_block *b
 	return (double)(i < t->config.nr_counters ? b->counts[i] : b->processes);
 }
 
-static double fitted_work(const struct mp_trial *t, const struct mp_trial_block *b)
+static double weighted(const struct mp_trial *t, const double *weights,
+		       const struct mp_trial_block *b)
 {
 	double work = 0;
 
 	for (size_t i = 0; i < t->blocks.nr; i++)
-		work += t->weights[i] * column_of(t, b, i);
+		work += weights[i] * column_of(t, b, i);
 	return work;
 }
 
@@ -296,15 +297,15 @@ static void fit_weights(struct mp_trial *t)
 static double difference(const struct mp_trial *t, const struct mp_trial_block blocks[2],
 			 double *unlike)
 {
-	double weights[MP_TRIAL_NR_COUNTERS + 1] = {0}, work[2] = {0};
+	double plain[MP_TRIAL_NR_COUNTERS + 1] = {0}, work[2];
+	const double *weights = t->weights;
 
-	memcpy(weights, t->config.weights, t->config.nr_counters * sizeof(weights[0]));
-	if (t->sums.nr_pairs >= FIT_PAIRS && fitted_work(t, &blocks[0]) > 0 &&
-	    fitted_work(t, &blocks[1]) > 0)
-		memcpy(weights, t->weights, sizeof(weights));
-	for (size_t i = 0; i < t->blocks.nr; i++)
-		for (int v = 0; v < 2; v++)
-			work[v] += weights[i] * column_of(t, &blocks[v], i);
+	memcpy(plain, t->config.weights, t->config.nr_counters * sizeof(plain[0]));
+	if (t->sums.nr_pairs < FIT_PAIRS || !(weighted(t, weights, &blocks[0]) > 0) ||
+	    !(weighted(t, weights, &blocks[1]) > 0))
+		weights = plain;
+	for (int v = 0; v < 2; v++)
+		work[v] = weighted(t, weights, &blocks[v]);
 	*unlike = 0;
 	for (size_t i = 0; i < t->blocks.nr; i++)
 		*unlike += weights[i] / 2 *
