@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,53 @@ static int check_confined(pid_t pid, struct mp_err *err)
 		return refuse(pid, "AppArmor confines it, which may forbid to map the new code",
 			      err);
 	return 0;
+}
+
+/* Does the file have the line @line? */
+static bool has_line(const char *name, const char *line)
+{
+	char *text = NULL;
+	size_t room = 0;
+	bool has = false;
+	FILE *f = fopen(name, "re");
+
+	while (f && !has && getline(&text, &room, f) > 0) {
+		text[strcspn(text, "\n")] = '\0';
+		has = !strcmp(text, line);
+	}
+	free(text);
+	if (f)
+		fclose(f);
+	return has;
+}
+
+/*
+ * Has somebody frozen its control group, as systemctl freeze does? Its threads then stop for ptrace, but make no system call until
+ * they are thawed. What version 1 has frozen is in state D.
+ */
+static bool is_frozen(pid_t pid)
+{
+	/* Where systemd mounts the unified hierarchy: alone, and beside version 1. */
+	static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+	char name[64], *group = NULL, events[PATH_MAX + 64];
+	size_t room = 0;
+	bool frozen = false;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
+	f = fopen(name, "re");
+	while (f && !frozen && getline(&group, &room, f) > 0) {
+		group[strcspn(group, "\n")] = '\0';
+		for (int i = 0; i < 2 && !frozen && !strncmp(group, "0::/", 4); i++) {
+			snprintf(events, sizeof(events), "%s%.*s/cgroup.events", mounts[i],
+				 PATH_MAX, group + 3);
+			frozen = has_line(events, "frozen 1");
+		}
+	}
+	free(group);
+	if (f)
+		fclose(f);
+	return frozen;
 }
 
 /* Is the program of the process 64-bit? */
@@ -196,6 +244,8 @@ int md_process_check(const struct md_process *p, struct mp_err *err)
 		return mp_err_set(err, EPERM,
 				  "process %d: process %s traces it already (a debugger?)",
 				  (int)p->pid, value);
+	if (is_frozen(p->pid))
+		return refuse(p->pid, "its control group is frozen", err);
 	if (md_process_status(p->pid, "x86_Thread_features", value, sizeof(value)) &&
 	    strstr(value, "shstk"))
 		return refuse(p->pid, "a shadow stack guards its return addresses", err);

@@ -25,17 +25,36 @@ struct undo {
 	struct md_lookup_place place;
 	struct md_lookup lookup; /* without the version */
 	bool may_unmap;
+	uint64_t probes, probes_end; /* the kernel's mapping for uprobes */
 	struct md_live_result *out;
 	int mem;
 };
 
-/* Addresses in the copies, and in the page that tells unwinders of them. */
+/*
+ * Addresses in the copies, and in the page that tells unwinders of them. Where the kernel is to be told that a function returns
+ * (uretprobes), it keeps the return address for itself, and the stack has one in the mapping for uprobes.
+ */
 static bool is_copy(void *arg, uint64_t address)
 {
 	const struct undo *u = arg;
 
 	return address - md_version_segment(u->version) < u->version->changes.segment_size ||
-	       (u->place.page && address - u->place.page < MD_LOOKUP_PAGE);
+	       (u->place.page && address - u->place.page < MD_LOOKUP_PAGE) ||
+	       address - u->probes < u->probes_end - u->probes;
+}
+
+/* Reads the mappings again. Return: as md_process_read_maps(). */
+static int find_probes(struct undo *u, struct mp_err *err)
+{
+	int r = md_process_read_maps(u->process, err);
+
+	u->probes = u->probes_end = 0;
+	for (size_t i = 0; !r && i < u->process->nr_maps; i++)
+		if (!strcmp(u->process->maps[i].path, "[uprobes]")) {
+			u->probes = u->process->maps[i].start;
+			u->probes_end = u->process->maps[i].end;
+		}
+	return r;
 }
 
 /* In registers, and where a signal has saved them, also what leads to a copy in the next instruction. */
@@ -133,13 +152,13 @@ static int remove_copies(struct undo *u, struct md_stop *stop, struct mp_err *fa
 	struct mp_err err = {0};
 	uint64_t found = 0;
 	pid_t tid = 0;
-	int r = md_stacks_search(stop, u->process, &u->gadgets, &stacks, &found, &tid, &err);
+	int r = find_probes(u, &err);
 
+	if (!r)
+		r = md_stacks_search(stop, u->process, &u->gadgets, &stacks, &found, &tid, &err);
 	if (r == 1)
 		snprintf(why, sizeof(u->out->why_mapped),
 			 "thread %d is in them, or returns to them", (int)tid);
-	if (!r)
-		r = md_process_read_maps(u->process, &err);
 	if (!r) {
 		r = md_memory_search(stop, u->process, u->request->max_searched, &memory, &found,
 				     &err);
@@ -158,10 +177,11 @@ static int remove_copies(struct undo *u, struct md_stop *stop, struct mp_err *fa
 	return r == -EIO ? r : 0;
 }
 
-/* Writes the old bytes of pages that have the version's. Return: 0; -EPERM, -EIO, -ENOMEM, with a message. */
+/* Writes the old bytes of pages that have the version's, all of these or some. Return: 0; -EPERM, -EIO, -ENOMEM, with a message. */
 static int write_back(struct undo *u, struct mp_err *err)
 {
 	const struct md_changes *c = &u->version->changes;
+	const size_t *nr = u->version->pages.nr;
 	uint8_t *each = malloc(c->nr_pages + 1);
 	bool *skip = malloc((c->nr_pages + 1) * sizeof(*skip));
 	int r = each && skip ? 0 : mp_err_code(err, ENOMEM);
@@ -169,12 +189,12 @@ static int write_back(struct undo *u, struct mp_err *err)
 	if (!r && md_version_pages(u->version, u->mapped, each))
 		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
 			       (int)u->process->pid);
-	if (!r && u->version->pages.nr[MD_PAGE_OTHER])
+	if (!r && nr[MD_PAGE_OTHER] > nr[MD_PAGE_MIXED])
 		r = mp_err_set(err, EPERM, "process %d: somebody else has changed its code",
 			       (int)u->process->pid);
 	for (size_t i = 0; !r && i < c->nr_pages; i++)
-		skip[i] = each[i] != MD_PAGE_NEW;
-	u->out->changed = !r && u->version->pages.nr[MD_PAGE_NEW];
+		skip[i] = each[i] != MD_PAGE_NEW && each[i] != MD_PAGE_MIXED;
+	u->out->changed = !r && (nr[MD_PAGE_NEW] || nr[MD_PAGE_MIXED]);
 	if (!r && md_live_write_old(u->version, u->mem, skip))
 		r = mp_err_set(err, EIO, "process %d: its code cannot be written: %s",
 			       (int)u->process->pid, strerror(errno));

@@ -466,6 +466,18 @@ bool md_version_has_page(const struct md_version *v, uint64_t vaddr)
 	return page_at(&v->changes, vaddr) < v->changes.nr_pages;
 }
 
+/*
+ * Is each byte the original's or the version's? So the kernel leaves a page when a uprobe goes that was set on a changed
+ * instruction: it writes what the file has there, which it takes for what the process had.
+ */
+static bool is_mixed(const uint8_t *now, const uint8_t *old, const uint8_t *new)
+{
+	for (size_t i = 0; i < MD_LIVE_PAGE; i++)
+		if (now[i] != old[i] && now[i] != new[i])
+			return false;
+	return true;
+}
+
 /* Return: whose bytes page @i has in the process. @now: these bytes. */
 static enum md_page look_at_page(const struct md_version *v, const struct md_versions *mapped,
 				 size_t i, const uint8_t *now)
@@ -487,7 +499,9 @@ static enum md_page look_at_page(const struct md_version *v, const struct md_ver
 		    !memcmp(now, other->new_bytes + other->pages[n].at, MD_LIVE_PAGE))
 			return MD_PAGE_ANOTHER;
 	}
-	return MD_PAGE_OTHER;
+	return is_mixed(now, c->old_bytes + c->pages[i].at, c->new_bytes + c->pages[i].at)
+		       ? MD_PAGE_MIXED
+		       : MD_PAGE_OTHER;
 }
 
 /* Reads what the process has at the link-time address @vaddr. Faster than /proc/PID/mem: the process may stand still. */
@@ -513,9 +527,11 @@ int md_version_pages(struct md_version *v, const struct md_versions *mapped, uin
 		for (size_t k = 0; k < run; k++) {
 			enum md_page page = look_at_page(v, mapped, i + k, now + k * MD_LIVE_PAGE);
 
-			if (page == MD_PAGE_OTHER && !v->pages.nr[page])
-				v->pages.other = i + k;
 			v->pages.nr[page]++;
+			if (page == MD_PAGE_MIXED)
+				v->pages.nr[MD_PAGE_OTHER]++;
+			if (page >= MD_PAGE_OTHER && v->pages.nr[MD_PAGE_OTHER] == 1)
+				v->pages.other = i + k;
 			if (each)
 				each[i + k] = (uint8_t)page;
 		}

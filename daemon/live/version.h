@@ -26,12 +26,13 @@ enum md_page {
 	MD_PAGE_NEW,	 /* the version's */
 	MD_PAGE_ANOTHER, /* those of another version that is mapped */
 	MD_PAGE_OTHER,	 /* others: somebody else changed it */
+	MD_PAGE_MIXED,	 /* the original's and the version's: somebody took a change of that back */
 	MD_NR_PAGES,
 };
 
 struct md_pages {
-	size_t nr[MD_NR_PAGES];
-	size_t other; /* index of the first MD_PAGE_OTHER */
+	size_t nr[MD_NR_PAGES]; /* MD_PAGE_OTHER: with those of MD_PAGE_MIXED */
+	size_t other;		/* index of the first of these */
 };
 
 struct md_version {

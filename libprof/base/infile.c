@@ -7,6 +7,7 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -65,6 +66,19 @@ int mp_infile_regular(const char *path, uint64_t *size_bytes, struct mp_err *err
 		return fd;
 	close(fd);
 	return rc;
+}
+
+/*
+ * The kernel writes the breakpoints of uprobes into each private mapping of the file, as if that was a program's. A shared one
+ * is not possible where a file system serves all reads itself (FUSE with direct_io); no program runs from there.
+ */
+void *mp_infile_map(int fd, size_t size)
+{
+	void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+	return map == MAP_FAILED && errno == ENODEV
+		       ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0)
+		       : map;
 }
 
 int mp_infile_stream(const char *path, FILE **out, struct mp_err *err)

@@ -7,6 +7,7 @@
 #ifndef MP_INFILE_H
 #define MP_INFILE_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -35,6 +36,11 @@ int mp_infile_regular(const char *path, uint64_t *size_bytes, struct mp_err *err
  * longer than MP_LINE_MAX; -ENOMEM, -errno. Ownership: free(*@line), also after an error.
  */
 int mp_infile_line(FILE *in, char **line, size_t *room);
+/*
+ * mp_infile_map - maps @size bytes of a file for reading, as they are in the file: also those of a program in which somebody has
+ * uprobes (bpftrace, perf probe). Return: MAP_FAILED with errno. Ownership: munmap().
+ */
+void *mp_infile_map(int fd, size_t size);
 /* Return: the text for a message about the error @rc of mp_infile_line(). */
 const char *mp_infile_why(int rc);
 

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libprof/base/infile.h"
 #include "libprof/elf/elf_private.h"
 
 static int read_ehdr(struct mp_elf *elf, struct mp_err *err)
@@ -473,7 +474,7 @@ static int open_file(const char *name, int fd, uint64_t size, bool map, unsigned
 	if (!map) {
 		priv->fd = fd;
 	} else {
-		priv->map = mmap(NULL, elf->size, PROT_READ, MAP_PRIVATE, fd, 0);
+		priv->map = mp_infile_map(fd, elf->size);
 		if (priv->map == MAP_FAILED) {
 			ret = mp_err_set(err, errno, "%s: %s", name, strerror(errno));
 			priv->map = NULL;

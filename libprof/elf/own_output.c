@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "libprof/base/infile.h"
 #include "libprof/elf/backup_dir.h"
 
 #define HEX	 (2 * MP_SHA256_BYTES)
@@ -28,7 +29,7 @@ int mp_own_hash_file(int fd, uint8_t hash[MP_SHA256_BYTES])
 		return -errno;
 	if (!S_ISREG(st.st_mode) || !st.st_size)
 		return -EINVAL;
-	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	bytes = mp_infile_map(fd, (size_t)st.st_size);
 	if (bytes == MAP_FAILED)
 		return -errno;
 	mp_sha256(bytes, (size_t)st.st_size, hash);

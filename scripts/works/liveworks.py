@@ -13,8 +13,9 @@ LIB = "/usr/lib/x86_64-linux-gnu/"
 
 
 class Work:
-    """name; packages: of Debian; file: whose versions are put in, a pattern of glob; start: runs it in the foreground; load: asks
-    for something, and prints the answers; asks: in place of load, lines for its standard input, each answered by one line; setup: before.
+    """name; packages: of Debian; file: whose versions are put in, a pattern of glob, or several, of which the first counts that finds
+    one; start: runs it in the foreground; load: asks for something, and prints the answers; asks: in place of load, lines for its
+    standard input, each answered by one line; setup: before.
 
     by_path: file is a copy of its own, so `morph live' gets its path, not the numbers of processes. random: also with all functions in
     random order, which takes long for a large file. refused: the reason for which it may be refused. status: with which it must end at
@@ -314,6 +315,28 @@ r:
   data = :blackhole:
 E
 chmod a+r conf"""),
+    Work("postfix", "postfix netcat-openbsd", "/usr/lib/postfix/libpostfix-util.so", "exec /usr/lib/postfix/sbin/master -c $W/etc -d", """
+{ printf 'EHLO c\\r\\n'; for i in {1..5}; do printf 'MAIL FROM:<a@test>\\r\\nRCPT TO:<b%d@test>\\r\\nDATA\\r\\nSubject: %d\\r\\n\\r\\n' $i $i
+seq 100; printf '.\\r\\n'; done; printf 'VRFY x\\r\\nQUIT\\r\\n'; } | """ + NC + " | cut -c1-3 | uniq -c", setup="""
+mkdir etc spool data; chown postfix data; cat >etc/main.cf <<E
+compatibility_level = 3.6
+maillog_file = /dev/stdout
+queue_directory = $W/spool
+data_directory = $W/data
+myhostname = test
+mydestination = test
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+alias_maps =
+alias_database =
+local_recipient_maps =
+local_transport = discard:
+E
+{ echo "127.0.0.1:$PORT inet n - n - 4 smtpd"; for s in bounce:0 defer:0:bounce rewrite:-:trivial-rewrite trace:0:bounce proxymap:- anvil:1 \
+scache:1 discard:- error:- verify:1 tlsmgr:1; do IFS=: read name most program <<<$s; echo "$name unix - - n - $most ${program:-$name}"; done
+printf '%s\\n' 'postlog unix-dgram n - n - 1 postlogd' 'pickup unix n - n 60 1 pickup' 'qmgr unix n - n 300 1 qmgr' \
+'cleanup unix n - n - 0 cleanup' 'flush unix n - n 1000? 0 flush'; } >etc/master.cf
+postfix -c $W/etc check 2>&1"""),
     Work("vsftpd", "vsftpd curl", "/usr/sbin/vsftpd", "exec vsftpd $W/conf",
          'curl -sf "ftp://127.0.0.1:$PORT/f[1-6]" | sha256sum; curl -sf -l ftp://127.0.0.1:$PORT/ | sort | head -n 3', setup=WWW + """
 mkdir -p /var/run/vsftpd/empty; chmod 755 www; cat >conf <<E
@@ -446,6 +469,16 @@ A = fun(A) -> {ok, C} = gen_tcp:accept(L), P = spawn(fun() -> receive go -> S(S,
 """ "'", "printf '%s\\n' 'lists:sum([X * X rem 7 || X <- lists:seq(1, 9000)]).' 'erlang:md5(term_to_binary(lists:seq(1, 5000))).' "
          "'P = self(), [spawn(fun() -> P ! I * 2 end) || I <- lists:seq(1, 200)], lists:sum([receive X -> X end || _ <- lists:seq(1, 200)]).' "
          "'element(1, catch error(deep)).' | " + NC),
+    Work("node", "nodejs", LIB + "libnode.so.* /usr/bin/node",
+         "exec node -e 'require(\"readline\").createInterface({input: process.stdin}).on(\"line\", async l => console.log(await eval(l)))'",
+         random=False, asks=(
+             "let s = 0; for (let i = 1; i <= 300000; i++) s += i * i % 7; s",
+             "require('crypto').createHash('md5').update(JSON.stringify([...Array(3000).keys()].map(i => [i, i / 7, 'x'.repeat(i % 9)]))).digest('hex')",
+             "('aab1 bcd22 '.repeat(900)).match(/(\\w+?)(\\d+)/g).length", "try { null.x } catch (e) { e.constructor.name }",
+             "new Promise(f => require('zlib').gzip('y'.repeat(99999), (e, b) => f(b.length)))",
+             "Promise.all([...Array(50).keys()].map(i => new Promise(f => setTimeout(f, i % 3, i)))).then(a => a.reduce((x, y) => x + y))",
+             "new Promise(f => new (require('worker_threads').Worker)('require(\"worker_threads\").parentPort.postMessage(6 * 7)', "
+             "{eval: true}).on('message', f))")),
     Work("java, libjvm", "openjdk-17-jdk-headless", "/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so",
          "exec java -Xmx256m -cp $W Loop", random=False, asks=("30000", "7", "12345", "1"), setup="""
 cat >Loop.java <<'E'
@@ -472,5 +505,7 @@ javac Loop.java"""),
     Work("waits", "gcc", "{W}/waits", "exec ./waits < <(sleep infinity)", setup=OWN.format(compiler="gcc", name="waits", source="waits.c"),
          by_path=True, clients=1),
     Work("100 processes", "gcc", "{W}/prefork", "exec ./prefork 100 500000",
+         setup=OWN.format(compiler="gcc", name="prefork", source="prefork.c"), by_path=True, clients=1, status=0),
+    Work("1000 processes", "gcc", "{W}/prefork", "exec ./prefork 1000 5000000",
          setup=OWN.format(compiler="gcc", name="prefork", source="prefork.c"), by_path=True, clients=1, status=0),
 )

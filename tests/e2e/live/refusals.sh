@@ -28,6 +28,15 @@ static int owner;
 
 static void *wait_always(void *arg) { for (;;) pause(); return arg; }
 
+static void *waits_for_child(void *arg)
+{
+	if (!vfork()) {
+		sleep(1000);
+		_exit(0);
+	}
+	return arg;
+}
+
 static int share(void *arg) { (void)arg; while (!kill(owner, 0)) usleep(50000); return 0; }
 
 __attribute__((noinline)) int f(int x) { int s = 0; for (int i = 0; i < x; i++) s += i % 7 ? i : x; return s; }
@@ -76,6 +85,13 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "sibling") && clone(share, stack + sizeof(stack), CLONE_VM | CLONE_PARENT | SIGCHLD, NULL) < 0)
 		return 77;
 	pthread_t thread;
+	if (!strcmp(how, "vfork2") && pthread_create(&thread, NULL, waits_for_child, NULL))
+		return 77;
+	/* Only read, write, exit and sigreturn */
+	if (!strcmp(how, "strict") && !prctl(PR_SET_SECCOMP, 1))
+		for (char c;;)
+			while (read(0, &c, 1) == 1)
+				;
 	if (!strcmp(how, "alone") && !pthread_create(&thread, NULL, wait_always, NULL))
 		pthread_exit(NULL);
 	if (!strcmp(how, "vfork") && !vfork()) {
@@ -113,6 +129,17 @@ odd() {
 	start ./fixed "$@"
 }
 
+# sees WHAT REASON COMMAND: refused() where COMMAND has changed what /proc and /sys say; stands in for what this machine cannot do
+sees() {
+	local what=$1 reason=$2 real=$BUILD
+	mkdir -p seen
+	printf '#!/bin/bash\nexec unshare -m sh -e -c %q sh "$@"\n' "$3; exec '$real/morph' \"\$@\"" >seen/morph
+	chmod +x seen/morph
+	BUILD=$PWD/seen
+	refused "$what" "$reason"
+	BUILD=$real
+}
+
 # ---- what the process is
 odd seccomp
 if [ "$(id -u)" = 0 ] && [ "$(awk '/^Seccomp:/ { print $2 }' /proc/self/status)" = 0 ]; then
@@ -148,9 +175,32 @@ else
 	echo "not root: namespaces are not tried"
 fi
 odd vfork
-sleep 0.2
-refused vfork "between vfork and exec\|state D"
+awaits "grep -q 'State:.D' /proc/$pid/status"
+refused "vfork, and state D" "cannot be stopped (state D)"
 pkill -9 -P "$pid"
+odd vfork2
+awaits "pgrep -P $pid >/dev/null"
+refused "vfork by another thread" "another process shares its memory (between vfork and exec)"
+pkill -9 -P "$pid"
+mkfifo silent
+exec 8<>silent
+input=silent
+odd strict
+awaits "[ \"\$(awk '/^Seccomp:/ { print \$2 }' /proc/$pid/status)\" = 1 ]"
+refused "strict seccomp" "seccomp permits it no system call"
+input=/dev/null
+odd
+if [ "$(id -u)" = 0 ] && unshare -m true; then
+	sees SELinux "SELinux is in force" 'mount -t tmpfs none /sys/fs; mkdir /sys/fs/selinux; echo 1 >/sys/fs/selinux/enforce'
+	if [ -e "/proc/$pid/attr" ]; then
+		sees AppArmor "AppArmor confines it" \
+			"mount -t tmpfs none /proc/$pid/attr; mkdir /proc/$pid/attr/apparmor; echo 'mysqld (enforce)' >/proc/$pid/attr/apparmor/current"
+	else
+		echo "no /proc/PID/attr: AppArmor is not tried"
+	fi
+	sees "a shadow stack" "a shadow stack guards" \
+		"{ cat /proc/$pid/status; echo 'x86_Thread_features: shstk'; } >seen/status; mount --bind seen/status /proc/$pid/status"
+fi
 odd sibling
 sleep 0.2
 refused "a process that is no child" "another process shares its memory"
@@ -179,6 +229,18 @@ kill -STOP "$pid"
 awaits "grep -q 'State:.T' /proc/$pid/status"
 refused stopped "it is stopped"
 kill -CONT "$pid"
+group=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)/morph-refusals.$$
+if mkdir "$group" 2>/dev/null && [ -e "$group/cgroup.freeze" ]; then
+	at_exit "echo 0 >'$group/cgroup.freeze'; kill -9 $pid; sleep 0.2; rmdir '$group'; rm -rf '$dir'"
+	echo "$pid" >"$group/cgroup.procs" && echo 1 >"$group/cgroup.freeze"
+	awaits "grep -q 'frozen 1' '$group/cgroup.events'"
+	refused frozen "its control group is frozen"
+	echo 0 >"$group/cgroup.freeze"
+	echo "$pid" >"${group%/*}/cgroup.procs"
+	rmdir "$group"
+else
+	echo "no control group: a frozen one is not tried"
+fi
 gdb -q -batch -p "$pid" -ex "shell touch traced; sleep 3" >/dev/null 2>&1 &
 if command -v gdb >/dev/null && awaits '[ -e traced ]'; then
 	refused "another tracer" "traces it already\|a debugger stopped it"
