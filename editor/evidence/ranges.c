@@ -371,8 +371,8 @@ struct places {
 	void *ctx;
 };
 
-/* A distance from a field to a function's entry may be a pointer; inside a function it is a place. */
-static void found_distance(const struct places *x, uint64_t vaddr, bool patched)
+/* What a field says of a function's entry may be a pointer; inside a function it is a place. */
+static void found_field(const struct places *x, uint64_t vaddr, bool patched)
 {
 	uint32_t func = mp_cfg_func_at(x->cfg, vaddr);
 
@@ -382,12 +382,14 @@ static void found_distance(const struct places *x, uint64_t vaddr, bool patched)
 
 /*
  * A field is an address (a word, or what the loader puts there), or a distance from itself: XRay's since version 2 of
- * its map has 8 bytes, that of jump labels 4.
+ * its map has 8 bytes, that of jump labels 4. A program's own table may have addresses of 4 bytes as well; where
+ * relocations tell of them, other passes know these.
  */
 static void read_table(const struct places *x, const struct mp_section *sec)
 {
 	const struct mp_elf *elf = x->cfg->elf;
 	bool patched = lists_patched_code(sec->name);
+	bool numbers = !patched && elf->ehdr.e_type == ET_EXEC && !elf->relinkable;
 	const uint8_t *p = mp_elf_bytes(elf, sec->vaddr, sec->size);
 
 	for (uint64_t k = 0; p && k + 4 <= sec->size; k += patched ? 1 : 4) {
@@ -395,11 +397,15 @@ static void read_table(const struct places *x, const struct mp_section *sec)
 		int32_t half;
 
 		memcpy(&half, p + k, sizeof(half));
-		found_distance(x, at + (uint64_t)(int64_t)half, patched);
+		found_field(x, at + (uint64_t)(int64_t)half, patched);
+		if (numbers)
+			found_field(x, (uint32_t)half, false);
 		if (k + sizeof(word) > sec->size)
 			continue;
 		memcpy(&word, p + k, sizeof(word));
-		found_distance(x, at + word, patched);
+		found_field(x, at + word, patched);
+		if (numbers)
+			found_field(x, word, false);
 		if (patched) {
 			const struct mp_reloc *r = mp_elf_dyn_reloc_at(elf, at);
 

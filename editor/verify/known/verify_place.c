@@ -7,12 +7,14 @@
  * words may be at any alignment, and hold addresses or distances: from their own place, their
  * table, the GOT, or an address in code with which code computes. A table begins where an operand
  * names data, and has two such words side by side; in a section of the program's own, any word counts.
+ * So does a single word of 8 bytes that is an address, and neither a switch's nor a label's.
  * Called by verify_scan.
  */
 #include <string.h>
 
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/known/verify_place.h"
 #include "editor/verify/read/verify_eh.h"
@@ -21,6 +23,8 @@
 #define HEAD 8
 /* Bytes from one row of a table to the next. */
 #define ROW 64
+/* Bytes from an address that an operand names to a word that belongs to it, where numbers may be addresses. */
+#define NEAR_NAME 1024
 /* Number of words that must lead to instructions if they count from an address in code. */
 #define RUN 8
 
@@ -238,32 +242,144 @@ static void look_at_own(const struct vf *vf, const struct mp_section *sec)
 	}
 }
 
+/* Words that may hold addresses, in ascending order, and what is known of the tables that the last one belongs to. */
+struct words {
+	uint64_t last, run; /* @run: from here on words stand side by side, up to @last */
+	bool labels; /* of a switch's table, which begins where an operand names a word from @run on */
+	uint64_t named, next; /* the last address up to @last that an operand names; the next one */
+	const struct vf_fde *owner; /* of which function names_between() was asked last */
+	uint64_t from, to;
+	bool owns;
+};
+
+static void go_to(const struct vf *vf, struct words *w, uint64_t at)
+{
+	while (w->next <= at) {
+		w->named = w->next;
+		w->next = vf_bits_next(&vf->old.data_ref, w->next + 1, vf->old.image_end);
+	}
+	if (at != w->last + 8) {
+		w->run = at;
+		w->labels = has_switch(vf, at);
+	} else if (w->named == at) {
+		/* Where numbers may be addresses, the operand may name the middle of a table by chance. */
+		w->labels = (w->labels && numbers_are_addresses(vf)) || has_switch(vf, at);
+	}
+	w->last = at;
+}
+
+/* Does an operand of @fde name a place from @from to @to? */
+static bool names_between(const struct vf *vf, struct words *w, const struct vf_fde *fde,
+			  uint64_t from, uint64_t to)
+{
+	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
+	uint64_t span = to - from;
+	struct vf_insn insn;
+
+	/* The words of a large table follow each other. */
+	if (w->owner == fde && w->from == from && (w->owns ? w->to <= to : w->to == to))
+		return w->owns;
+	w->owner = fde;
+	w->from = from;
+	w->to = to;
+	w->owns = false;
+	for (uint64_t k = 0; b && k < fde->size && !w->owns; k += insn.len) {
+		if (!vf_decode(b + k, fde->size - k, fde->start + k, &insn))
+			return false;
+		w->owns = (insn.disp_off && insn.target - from <= span) ||
+			  (insn.abs_off && (uint64_t)insn.abs - from <= span) ||
+			  (insn.imm_size >= 4 && (uint64_t)insn.imm - from <= span);
+	}
+	return w->owns;
+}
+
 /*
- * A word that the linker or the loader fills in leads inside a function that jumps nowhere by itself: it is no label,
- * unless it belongs to a switch, of which the function is the part for cold code.
+ * May the last word be a label of @fde, which jumps indirectly? Then it stands in what the function itself names, or in
+ * what only data names: the function may find that by a pointer. Where numbers are addresses, some operands name the
+ * middle of a table by chance, and tables of numbers lead to instructions by chance: there, the word counts near the
+ * address that an operand names.
  */
+static bool may_be_label(const struct vf *vf, struct words *w, const struct vf_fde *fde)
+{
+	const struct mp_section *sec = mp_elf_section_at(vf->o, w->last);
+	uint64_t from = sec && w->named < sec->vaddr ? sec->vaddr : w->named;
+
+	if (numbers_are_addresses(vf))
+		return w->last - from > NEAR_NAME ||
+		       names_between(vf, w, fde, w->run < from ? w->run : from, w->last);
+	if (vf_bits_next(&vf->old.word_ref, from + (from == w->named), w->last + 1) <= w->last)
+		return true;
+	return from == w->named && (names_between(vf, w, fde, from, from) || has_switch(vf, from));
+}
+
+/*
+ * The last word of @w holds the address @to. If this leads inside a function, it is no label of that unless the function
+ * jumps indirectly, or the word belongs to a switch of which the function is the part for cold code.
+ */
+static void look_at_address(const struct vf *vf, struct words *w, uint64_t to)
+{
+	struct vf_fde *fde = vf_is_text(vf, to) ? around(vf, to) : NULL;
+
+	if (!fde || fde->flags & VF_FDE_PLACE)
+		return;
+	/* Between instructions is no label: the program adds flags to the function's address. */
+	if (!vf_bits_get(&vf->old.grid, to) ||
+	    (!w->labels && !(fde->flags & VF_FDE_IJMP && may_be_label(vf, w, fde))))
+		fde->flags |= VF_FDE_PLACE;
+}
+
+/* Words that the linker or the loader fills in. */
 static void look_at_relocs(const struct vf *vf, const struct mp_reloc *rel, uint32_t nr)
 {
-	uint64_t table = 0, last = 0;
-	bool labels = false; /* of a switch's table at @table */
+	struct words w = {0};
 
 	for (; nr; nr--, rel++) {
-		uint64_t to = rel->sym_value + (uint64_t)rel->addend;
-		struct vf_fde *fde;
-
 		if (rel->type == R_X86_64_PC32 || !vf_bits_get(&vf->old.label_word, rel->vaddr))
 			continue;
-		if (vf_bits_get(&vf->old.data_ref, rel->vaddr) || rel->vaddr != last + 8) {
-			table = rel->vaddr;
-			labels = has_switch(vf, table);
+		go_to(vf, &w, rel->vaddr);
+		look_at_address(vf, &w, rel->sym_value + (uint64_t)rel->addend);
+	}
+}
+
+/* So many words before one that is taken for an address must be like words, too: texts contain any number. */
+#define BEFORE 4
+
+/* May the word be an address of the file, or one or two small numbers? */
+static bool is_like_word(const struct vf *vf, uint64_t word)
+{
+	return word - vf->old.image_start < vf->old.image_end - vf->old.image_start ||
+	       word + (1 << 16) < 1 << 17 || !(word & 0xffff0000ffff0000);
+}
+
+/* Does the number of 8 bytes at @at lead into code, but between two instructions? Then no address stands beside it. */
+static bool is_odd(const struct vf *vf, const struct mp_section *sec, uint64_t at)
+{
+	const uint8_t *p = at - sec->vaddr < sec->size ? mp_elf_bytes(vf->o, at, 8) : NULL;
+	uint64_t word;
+
+	if (!p)
+		return false;
+	memcpy(&word, p, sizeof(word));
+	return vf_is_text(vf, word) && !vf_bits_get(&vf->old.grid, word);
+}
+
+/* With fixed addresses and without relocations, a number among others may be an address. */
+static void look_at_numbers(const struct vf *vf, const struct mp_section *sec)
+{
+	const uint8_t *p = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
+	unsigned int like = BEFORE; /* such words before this one */
+	struct words w = {0};
+
+	for (uint64_t k = -sec->vaddr & 7; p && k + 8 <= sec->size; k += 8) {
+		uint64_t at = sec->vaddr + k, word;
+
+		memcpy(&word, p + k, sizeof(word));
+		if (vf_is_text(vf, word) && vf_bits_get(&vf->old.grid, word)) {
+			go_to(vf, &w, at);
+			if (like >= BEFORE && !is_odd(vf, sec, at - 8) && !is_odd(vf, sec, at + 8))
+				look_at_address(vf, &w, word);
 		}
-		last = rel->vaddr;
-		fde = vf_is_text(vf, to) ? around(vf, to) : NULL;
-		if (!fde || fde->flags & VF_FDE_PLACE)
-			continue;
-		/* Between instructions is no label: the program adds flags to the function's address. */
-		if (!vf_bits_get(&vf->old.grid, to) || (!(fde->flags & VF_FDE_IJMP) && !labels))
-			fde->flags |= VF_FDE_PLACE;
+		like = is_like_word(vf, word) ? like + 1 : 0;
 	}
 }
 
@@ -279,6 +395,8 @@ void vf_find_places(const struct vf *vf)
 			continue;
 		if (sec->type == SHT_PROGBITS && !(sec->flags & SHF_WRITE) && !is_usual(sec->name))
 			look_at_own(vf, sec);
+		if (numbers_are_addresses(vf))
+			look_at_numbers(vf, sec);
 		for (uint64_t at = vf_bits_next(&vf->old.data_ref, sec->vaddr, end); at < end;
 		     at = vf_bits_next(&vf->old.data_ref, at + 1, end))
 			look_at_table(vf, at);

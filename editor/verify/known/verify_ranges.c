@@ -242,7 +242,7 @@ static void mark_place(const struct vf *vf, uint64_t vaddr)
 		fde->flags |= VF_FDE_KNOWN;
 }
 
-/* A distance from a field of a program's own table: to an instruction inside a function. */
+/* What a field of a program's own table says: an instruction inside a function. */
 static void mark_inside(const struct vf *vf, uint64_t vaddr)
 {
 	struct vf_fde *fde = vf_bits_get(&vf->old.grid, vaddr) ? vf_eh_find(&vf->old.eh, vaddr)
@@ -281,12 +281,20 @@ static void read_patched(const struct vf *vf, const struct mp_section *sec, cons
 	}
 }
 
+/* A field is a distance from itself or, where no relocation tells of addresses, an address. */
 static void read_own(const struct vf *vf, const struct mp_section *sec, const uint8_t *p)
 {
+	bool addresses = vf->o->ehdr.e_type == ET_EXEC && !vf->o->relinkable;
+
 	for (uint64_t k = 0; k + 4 <= sec->size; k += 4) {
 		mark_inside(vf, sec->vaddr + k + (uint64_t)signed_at(p + k, 4));
-		if (k + 8 <= sec->size)
-			mark_inside(vf, sec->vaddr + k + (uint64_t)signed_at(p + k, 8));
+		if (addresses)
+			mark_inside(vf, (uint32_t)signed_at(p + k, 4));
+		if (k + 8 > sec->size)
+			continue;
+		mark_inside(vf, sec->vaddr + k + (uint64_t)signed_at(p + k, 8));
+		if (addresses)
+			mark_inside(vf, (uint64_t)signed_at(p + k, 8));
 	}
 }
 

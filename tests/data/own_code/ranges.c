@@ -31,6 +31,36 @@ on:
 	return n * 100;
 }
 
+#ifndef __PIC__
+/* Addresses of places inside of these, of 8 and of 4 bytes: a number without meaning stands before each. */
+#define ADDRESSED(name, section, type)                                                \
+	__attribute__((noinline)) static int name(int n)                              \
+	{                                                                             \
+		if (n == 1000)                                                        \
+			goto on;                                                      \
+		__asm__ goto("1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"               \
+			     ".pushsection " section ", \"aw\"\n"                    \
+			     ".balign 8\n"                                            \
+			     ".quad 0x1122334455667788\n" type " 1b\n"                \
+			     ".balign 8\n"                                            \
+			     ".quad 0x1122334455667788\n" type " %l[on]\n"            \
+			     ".popsection"                                            \
+			     :                                                        \
+			     :                                                        \
+			     :                                                        \
+			     : on);                                                   \
+		return n + sizeof(section);                                           \
+	on:                                                                           \
+		return n * 100 + sizeof(type);                                        \
+	}
+
+ADDRESSED(quads, ".data__quads", ".quad")
+ADDRESSED(longs, ".data__longs", ".long")
+#else
+#define quads switched
+#define longs switched
+#endif
+
 __attribute__((noinline)) static int below(const void *p)
 {
 	return (const char *)p < MARK;
@@ -39,6 +69,7 @@ __attribute__((noinline)) static int below(const void *p)
 int main(int argc, char **argv)
 {
 	(void)argv;
-	printf("%d %d %d %d\n", inner(argc), switched(argc), below(argv), sbrk(0) != NULL);
+	printf("%d %d %d %d %d %d\n", inner(argc), switched(argc), quads(argc), longs(argc), below(argv),
+	       sbrk(0) != NULL);
 	return 0;
 }

@@ -77,6 +77,16 @@ static void name_own_table(const struct changed *c)
 	rename_section(c, ".rodata_tabl", "my_own_table");
 }
 
+static void name_own_quads(const struct changed *c)
+{
+	rename_section(c, ".data__quads", "my_own_quads");
+}
+
+static void name_own_longs(const struct changed *c)
+{
+	rename_section(c, ".data__longs", "my_own_longs");
+}
+
 static void shorten_code(const struct changed *c)
 {
 	header(c, ".fini")->sh_size--;
@@ -99,6 +109,8 @@ static const struct {
 	{"-DMARK=etext+3", "section's bounds", name_section},
 	{"-DMARK=etext+3", "by a table", name_table},
 	{"-DMARK=etext+3", "by a table", name_own_table},
+	{"-DMARK=etext+3", "by a table", name_own_quads},
+	{"-DMARK=etext+3", "by a table", name_own_longs},
 	{"-DMARK=etext-1", "code ends", shorten_code},
 	{"-DMARK=_end+16", "program break", lengthen_memory},
 	{"-DMARK=etext+3", "program break", empty_bss},
@@ -131,7 +143,9 @@ TEST_EACH(verify_refuses_copies_of_known_code, 4 * NR_KINDS)
 	/* Only files with fixed addresses can be dumped with their memory, and relocations tell of places in tables. */
 	if ((kinds[kind].change == empty_bss && _i & 1) ||
 	    (kinds[kind].change == name_table && _i & 2) ||
-	    (kinds[kind].change == name_own_table && _i & 2))
+	    (kinds[kind].change == name_own_table && _i & 2) ||
+	    ((kinds[kind].change == name_own_quads || kinds[kind].change == name_own_longs) &&
+	     _i & 3))
 		return;
 	snprintf(line, sizeof(line), "gcc -O2 %s tests/data/own_code/ranges.c %s %s", modes[_i & 1],
 		 kinds[kind].flags, _i & 2 ? "-Wl,--emit-relocs" : "-s");
