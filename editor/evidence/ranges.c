@@ -66,7 +66,8 @@ static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 			text = !strcmp(sec->name, ".text") ? end : text;
 			fini = !strcmp(sec->name, ".fini") ? end : fini;
 		}
-		add_end(elf, ends, fini ? fini : text);
+		add_end(elf, ends, fini);
+		add_end(elf, ends, text); /* linker scripts of programs name it */
 		/* A writable segment ends with its data (_end), not with its code. */
 		if (p->p_flags & PF_W)
 			continue;

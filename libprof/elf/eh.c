@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libprof/base/search.h"
+
 static bool known_encoding(uint8_t enc)
 {
 	if (enc == MP_EH_PE_OMIT)
@@ -233,12 +235,11 @@ bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_cursor 
 	return false;
 }
 
-static bool find_through_hdr(const struct mp_elf *elf, struct mp_cursor *cur)
+/* Reads the header of PT_GNU_EH_FRAME. @hdr then stands at the count; *@frame: the address of .eh_frame. */
+static bool open_hdr(const struct mp_elf *elf, struct mp_cursor *hdr, uint8_t enc[3],
+		     uint64_t *hdr_vaddr, uint64_t *frame)
 {
 	const Elf64_Phdr *phdr = NULL;
-	struct mp_cursor hdr;
-	uint64_t vaddr;
-	uint8_t enc;
 
 	for (uint32_t i = 0; i < elf->nr_phdrs; i++) {
 		if (elf->phdrs[i].p_type == PT_GNU_EH_FRAME)
@@ -246,18 +247,77 @@ static bool find_through_hdr(const struct mp_elf *elf, struct mp_cursor *cur)
 	}
 	if (!phdr)
 		return false;
-	hdr.p = mp_elf_bytes(elf, phdr->p_vaddr, phdr->p_filesz);
-	if (!hdr.p)
+	hdr->p = mp_elf_bytes(elf, phdr->p_vaddr, phdr->p_filesz);
+	if (!hdr->p)
 		return false;
-	hdr.end = hdr.p + phdr->p_filesz;
-	hdr.vaddr = phdr->p_vaddr;
-	hdr.bad = false;
-	if (mp_cursor_u8(&hdr) != 1)
+	hdr->end = hdr->p + phdr->p_filesz;
+	hdr->vaddr = *hdr_vaddr = phdr->p_vaddr;
+	hdr->bad = false;
+	if (mp_cursor_u8(hdr) != 1)
 		return false;
-	enc = mp_cursor_u8(&hdr);
-	mp_cursor_skip(&hdr, 2);
-	vaddr = mp_cursor_pointer(&hdr, enc, phdr->p_vaddr);
-	return !hdr.bad && vaddr && !(enc & MP_EH_PE_INDIRECT) && mp_eh_cursor_at(elf, vaddr, cur);
+	for (int i = 0; i < 3; i++)
+		enc[i] = mp_cursor_u8(hdr);
+	*frame = mp_cursor_pointer(hdr, enc[0], phdr->p_vaddr);
+	return !hdr->bad;
+}
+
+static bool find_through_hdr(const struct mp_elf *elf, struct mp_cursor *cur)
+{
+	uint64_t hdr_vaddr, vaddr;
+	struct mp_cursor hdr;
+	uint8_t enc[3];
+
+	return open_hdr(elf, &hdr, enc, &hdr_vaddr, &vaddr) && vaddr &&
+	       !(enc[0] & MP_EH_PE_INDIRECT) && mp_eh_cursor_at(elf, vaddr, cur);
+}
+
+/* Bytes of a row: where the code of an FDE starts, and the FDE, both relative to the header. */
+#define ROW 8
+
+static uint64_t row_word(const struct mp_eh_table *table, uint32_t row, unsigned int off)
+{
+	int32_t word;
+
+	memcpy(&word, table->rows + (size_t)row * ROW + off, sizeof(word));
+	return table->hdr_vaddr + (uint64_t)(int64_t)word;
+}
+
+void mp_eh_table_find(const struct mp_elf *elf, struct mp_eh_table *table)
+{
+	struct mp_cursor hdr;
+	uint64_t frame;
+	uint8_t enc[3];
+
+	*table = (struct mp_eh_table){.sorted = true};
+	if (!elf->data || !open_hdr(elf, &hdr, enc, &table->hdr_vaddr, &frame) ||
+	    enc[1] != MP_EH_PE_UDATA4 || enc[2] != (MP_EH_PE_DATAREL | MP_EH_PE_SDATA4))
+		return;
+	table->nr = mp_cursor_u32(&hdr);
+	if (hdr.bad || !table->nr || table->nr > (uint64_t)(hdr.end - hdr.p) / ROW)
+		return;
+	table->rows = hdr.p;
+	for (uint32_t i = 1; i < table->nr; i++)
+		table->sorted &= row_word(table, i - 1, 0) <= row_word(table, i, 0);
+}
+
+bool mp_eh_table_leads(const struct mp_eh_table *table, const struct mp_eh_fde *fde)
+{
+	uint32_t end;
+
+	if (!fde->size || !fde->start)
+		return false;
+	if (!table->rows)
+		return true;
+	/* Of several rows with one address, unwinders take the last one. */
+	end = mp_search(i, 0, table->nr, row_word(table, i, 0) <= fde->start);
+	return end && row_word(table, end - 1, 4) == fde->vaddr;
+}
+
+bool mp_eh_table_splits(const struct mp_eh_table *table, const struct mp_eh_fde *fde)
+{
+	return table->rows &&
+	       mp_search(i, 0, table->nr, row_word(table, i, 0) <= fde->start) !=
+		       mp_search(i, 0, table->nr, row_word(table, i, 0) < fde->start + fde->size);
 }
 
 bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_cursor *cur, bool *sized)

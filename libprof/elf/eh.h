@@ -58,6 +58,25 @@ bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_cursor 
  */
 bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_cursor *cur, bool *sized);
 
+/*
+ * The table of PT_GNU_EH_FRAME by which unwinders search for FDEs. What it does not lead to, they do not find: lld's has one
+ * row for each address, which may be that of an empty function in front of another one.
+ */
+struct mp_eh_table {
+	const uint8_t *rows; /* NULL: there is no such table, and unwinders read .eh_frame */
+	uint64_t hdr_vaddr;
+	uint32_t nr;
+	bool sorted;
+};
+
+void mp_eh_table_find(const struct mp_elf *elf, struct mp_eh_table *table);
+
+/* True for an FDE of code that unwinders find. Linkers leave FDEs with size or start 0 of code that they dropped. */
+bool mp_eh_table_leads(const struct mp_eh_table *table, const struct mp_eh_fde *fde);
+
+/* True if a row begins inside the FDE's code: unwinders do not find the FDE for what follows. */
+bool mp_eh_table_splits(const struct mp_eh_table *table, const struct mp_eh_fde *fde);
+
 /* Reads the FDE at @fde_vaddr (of elf->fdes) again, with its CIE. Return: 0, -EBADMSG. */
 int mp_eh_read_fde(const struct mp_elf *elf, uint64_t fde_vaddr, struct mp_eh_cie *cie,
 		   struct mp_eh_fde *fde);

@@ -62,6 +62,7 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 {
 	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
+	struct mp_eh_table table;
 	struct mp_eh_fde fde;
 	uint32_t room = 0;
 	bool sized;
@@ -69,6 +70,7 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 
 	if (!mp_eh_frame_find(elf, &first, &sized))
 		return 0;
+	mp_eh_table_find(elf, &table);
 	cur = first;
 	while (cur.p < cur.end) {
 		uint64_t at = cur.vaddr;
@@ -81,9 +83,9 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 					  elf->path, at);
 		/*
 		 * Skip entries of unknown kind: their functions count as having no FDE.
-		 * Ranges of size 0 or at 0 are remains of code that the linker dropped.
+		 * So do functions whose FDEs unwinders do not find.
 		 */
-		if (ret != 2 || !fde.size || !fde.start)
+		if (ret != 2 || !mp_eh_table_leads(&table, &fde))
 			continue;
 		ret = append_fde(elf, &cie, &fde, &room, err);
 		if (ret)

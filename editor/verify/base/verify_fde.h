@@ -76,8 +76,10 @@ struct vf_eh {
 	uint32_t nr_pages;
 	uint64_t vaddr, size, hdr_vaddr;
 	uint8_t count_enc, table_enc; /* of the search table */
-	bool strict;		      /* an output of Morph: accept no superfluous bytes */
-	uint64_t new_start;	      /* in an output: FDEs from here on belong to copies */
+	const uint8_t *rows;	      /* of an original's search table, of 8 bytes */
+	uint32_t nr_rows;
+	bool strict;	    /* an output of Morph: accept no superfluous bytes */
+	uint64_t new_start; /* in an output: FDEs from here on belong to copies */
 };
 
 /* Return: the FDE that covers @vaddr, or NULL. */

@@ -41,9 +41,8 @@ static bool may_bound(const struct vf *vf, const struct end *a, const struct end
 {
 	bool both = (a->use >= VF_COMPARES && b->use >= VF_COMPARES) || reads_up_to(a, b) ||
 		    reads_up_to(b, a);
-	/* Labels outside of functions: the distance of one from the other. */
-	bool outside = (a->use == VF_COMPUTES || b->use == VF_COMPUTES || reads_up_to(a, b) ||
-			reads_up_to(b, a)) &&
+	/* Labels outside of functions: the distance of one from the other, or what lies between them. */
+	bool outside = (a->use == VF_COMPUTES || b->use == VF_COMPUTES || both) &&
 		       !vf_eh_find(&vf->old.eh, a->to) && !vf_eh_find(&vf->old.eh, b->to);
 
 	return a->to != b->to && (outside || (both && (begins(vf, a->to) || begins(vf, b->to))));

@@ -294,6 +294,77 @@ static bool names_between(const struct vf *vf, struct words *w, const struct vf_
 }
 
 /*
+ * May a number in the section be an address? Programs find a writable section of their own by its bounds, for which it needs
+ * a C name; one without may be large, and hold texts.
+ */
+static bool holds_addresses(const struct vf *vf, const struct mp_section *sec)
+{
+	return numbers_are_addresses(vf) && (sec->name[0] != '.' || !(sec->flags & SHF_WRITE));
+}
+
+/* Of a writable section only addresses count, at multiples of 4. */
+static void look_at_variables(const struct vf *vf, const struct mp_section *sec)
+{
+	uint64_t end = sec->vaddr + sec->size;
+
+	for (uint64_t at = (sec->vaddr + 3) & ~3ULL; holds_addresses(vf, sec) && at + 4 <= end;
+	     at += 4) {
+		take(vf, (struct word){at, 0, 4, FROM_ZERO});
+		if (at + 8 <= end)
+			take(vf, (struct word){at, 0, 8, FROM_ZERO});
+	}
+}
+
+/* What an address in a section of the program's own means: bit 0: it is a place; bit 1: it is a function's start. */
+static unsigned int kind_of(const struct vf *vf, uint64_t to, struct vf_fde **fde)
+{
+	*fde = to >= vf->old.text_start && to < vf->old.text_end && vf_bits_get(&vf->old.grid, to)
+		       ? vf_eh_find(&vf->old.eh, to)
+		       : NULL;
+	return !*fde ? 0 : (*fde)->start == to ? 2 : 1;
+}
+
+/*
+ * All addresses in the section @sec: the kinds of which there are some. @mark: functions that start at one of them have no
+ * copies.
+ */
+static unsigned int kinds_in(const struct vf *vf, const struct mp_section *sec, bool mark)
+{
+	const struct mp_reloc *lists[] = {vf->o->relocs, vf->o->dyn_relocs};
+	uint32_t nr[] = {vf->o->nr_relocs, vf->o->nr_dyn_relocs};
+	uint64_t end = sec->vaddr + sec->size;
+	unsigned int kinds = 0, kind;
+	struct vf_fde *fde;
+
+	for (int k = 0; k < 2; k++) {
+		for (uint32_t i = 0; i < nr[k]; i++) {
+			const struct mp_reloc *rel = &lists[k][i];
+
+			if (rel->vaddr < sec->vaddr || rel->vaddr >= end)
+				continue;
+			kind = kind_of(vf, rel->sym_value + (uint64_t)rel->addend, &fde);
+			if (mark && kind == 2)
+				fde->flags |= VF_FDE_PLACE;
+			kinds |= kind;
+		}
+	}
+	for (uint64_t at = (sec->vaddr + 3) & ~3ULL; holds_addresses(vf, sec) && at + 8 <= end;
+	     at += 4) {
+		const uint8_t *p = mp_elf_bytes(vf->o, at, 8);
+		uint64_t word;
+
+		if (!p)
+			break;
+		memcpy(&word, p, sizeof(word));
+		kind = kind_of(vf, word, &fde);
+		if (mark && kind == 2)
+			fde->flags |= VF_FDE_PLACE;
+		kinds |= kind;
+	}
+	return kinds;
+}
+
+/*
  * May the last word be a label of @fde, which jumps indirectly? Then it stands in what the function itself names, or in
  * what only data names: the function may find that by a pointer. Where numbers are addresses, some operands name the
  * middle of a table by chance, and tables of numbers lead to instructions by chance: there, the word counts near the
@@ -393,8 +464,15 @@ void vf_find_places(const struct vf *vf)
 
 		if (!vf_holds_words(vf, sec) || (sec->flags & SHF_EXECINSTR))
 			continue;
-		if (sec->type == SHT_PROGBITS && !(sec->flags & SHF_WRITE) && !is_usual(sec->name))
-			look_at_own(vf, sec);
+		if (sec->type == SHT_PROGBITS && !is_usual(sec->name)) {
+			if (sec->flags & SHF_WRITE)
+				look_at_variables(vf, sec);
+			else
+				look_at_own(vf, sec);
+			/* In a table of places, a function's start is one, too, and no pointer. */
+			if (kinds_in(vf, sec, false) == 3)
+				kinds_in(vf, sec, true);
+		}
 		if (numbers_are_addresses(vf))
 			look_at_numbers(vf, sec);
 		for (uint64_t at = vf_bits_next(&vf->old.data_ref, sec->vaddr, end); at < end;

@@ -316,7 +316,20 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 	}
 }
 
-/* Does an instruction, behind moves at most, test whether one number was less than another, without signs? */
+/* Does the instruction leave all flags alone, and go on behind itself? */
+static bool leaves_flags(const ZydisDecodedInstruction *z)
+{
+	if (z->meta.category == ZYDIS_CATEGORY_RET || z->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
+		return false;
+	return !z->cpu_flags ||
+	       (!z->cpu_flags->tested && !z->cpu_flags->modified && !z->cpu_flags->set_0 &&
+		!z->cpu_flags->set_1 && !z->cpu_flags->undefined);
+}
+
+/*
+ * Does an instruction test whether one number was less than another, without signs? A few that have nothing to do with flags
+ * may stand before it.
+ */
 static bool tests_less(const struct vf *vf, uint64_t at, uint64_t end)
 {
 	struct vf_full f;
@@ -324,7 +337,7 @@ static bool tests_less(const struct vf *vf, uint64_t at, uint64_t end)
 	for (int n = 0; n < NEAR_TEST; n++, at += f.z.length)
 		if (!vf_decode_full(vf, at, end, &f))
 			return false;
-		else if (f.z.mnemonic != ZYDIS_MNEMONIC_MOV)
+		else if (!leaves_flags(&f.z))
 			break;
 	switch (f.z.mnemonic) {
 	case ZYDIS_MNEMONIC_JB:

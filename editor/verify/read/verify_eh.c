@@ -130,10 +130,58 @@ static bool read_fde(struct vf_cursor *c, const struct vf_cie *cie, bool strict,
 	return !c->bad && fde->start + fde->size >= fde->start;
 }
 
+/* Word 0 of a row: where the code of an FDE starts; word 1: the FDE. */
+static uint64_t row(const struct vf_eh *eh, uint32_t i, unsigned int word)
+{
+	int32_t distance;
+
+	memcpy(&distance, eh->rows + ((size_t)i * 2 + word) * sizeof(distance), sizeof(distance));
+	return eh->hdr_vaddr + (uint64_t)(int64_t)distance;
+}
+
+/*
+ * Keep the rows of an original by which unwinders search. lld's has one for each address, which may lead to the FDE of an
+ * empty function in front of another one.
+ */
+static int find_rows(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c)
+{
+	uint64_t count;
+
+	if (eh->count_enc != DW_EH_PE_udata4 ||
+	    eh->table_enc != (DW_EH_PE_datarel | DW_EH_PE_sdata4))
+		return 0;
+	count = vf_cursor_fixed(c, 4);
+	if (c->bad || count > (uint64_t)(c->end - c->p) / 8)
+		return 0;
+	eh->rows = c->p;
+	eh->nr_rows = (uint32_t)count;
+	for (uint32_t i = 1; i < eh->nr_rows; i++)
+		if (row(eh, i - 1, 0) > row(eh, i, 0))
+			return vf_refuse(vf, eh->hdr_vaddr,
+					 "the original's search table is not sorted");
+	return 0;
+}
+
+/*
+ * Do unwinders find the FDE? Of several rows with one address, they take the last one. *@split: not for all of its code.
+ */
+static bool is_found(const struct vf_eh *eh, const struct vf_fde *fde, bool *split)
+{
+	uint32_t lo = 0;
+
+	*split = false;
+	if (!fde->size || !fde->start || !eh->nr_rows)
+		return fde->size && fde->start;
+	lo = mp_search(i, 0, eh->nr_rows, row(eh, i, 0) <= fde->start);
+	*split = lo < eh->nr_rows && row(eh, lo, 0) - fde->start < fde->size;
+	return lo && row(eh, lo - 1, 1) == fde->vaddr;
+}
+
 static int read_entry(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c, uint64_t at)
 {
 	uint64_t id_vaddr = c->vaddr;
 	uint32_t id = (uint32_t)vf_cursor_fixed(c, 4);
+	bool split;
 	int cie;
 
 	if (!id) {
@@ -154,11 +202,19 @@ static int read_entry(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c
 		(struct vf_fde){.vaddr = at, .cie = (uint32_t)cie, .nr = eh->nr_fdes};
 	if (!read_fde(c, &eh->cies[cie], eh->strict, &eh->fdes[eh->nr_fdes]))
 		return vf_refuse(vf, at, "FDE not understood");
-	/* The linker leaves FDEs of discarded functions with size or start 0; outputs have none. */
-	if (eh->fdes[eh->nr_fdes].size && eh->fdes[eh->nr_fdes].start)
+	/*
+	 * The linker leaves FDEs of discarded functions with size or start 0; outputs have none. Nor have they those that
+	 * the original's search table hides.
+	 */
+	if (is_found(eh, &eh->fdes[eh->nr_fdes], &split))
 		eh->nr_fdes++;
 	else if (eh->strict)
 		return vf_refuse(vf, at, "an FDE covers nothing");
+	else
+		split = false;
+	if (split)
+		return vf_refuse(vf, at,
+				 "a row of the search table begins in the middle of this FDE");
 	return 0;
 }
 
@@ -322,7 +378,10 @@ int vf_eh_read(const struct vf *vf, const struct mp_elf *elf, bool strict, struc
 	if (strict && (sec->vaddr < vf->now.segment->p_vaddr))
 		return vf_refuse(vf, eh->vaddr, ".eh_frame is not in the new segment");
 	eh->size = sec->size;
-	ret = read_section(vf, eh);
+	if (ph && !strict)
+		ret = find_rows(vf, eh, &c);
+	if (!ret)
+		ret = read_section(vf, eh);
 	if (!ret)
 		ret = sort_fdes(vf, eh);
 	if (!ret && !strict)

@@ -230,19 +230,46 @@ static bool find_parts(const struct vf *vf, uint32_t first, struct parts *parts)
 	return true;
 }
 
-/* A file without names may walk its stack. */
+/*
+ * A file without names may walk its stack. So may one whose unwinder has no names, which asks the loader for tables, and one
+ * with the runtime of Fortran, Ada or D: it prints the stack when the program fails.
+ */
 static bool walks_stack(const struct mp_elf *elf)
 {
-	static const char *const names[] = {
-		"backtrace",	 "_Unwind_Backtrace",	"_Unwind_FindEnclosingFunction",
-		"unw_step",	 "unw_backtrace",	"_ULx86_64_step",
-		"_Ux86_64_step", "_Unwind_ForcedUnwind"};
+	static const struct {
+		const char *name;
+		bool begins; /* any name that begins so */
+	} names[] = {
+		{"backtrace", false},
+		{"_Unwind_Backtrace", false},
+		{"_Unwind_FindEnclosingFunction", false},
+		{"_Unwind_ForcedUnwind", false},
+		{"unw_step", false},
+		{"unw_backtrace", false},
+		{"_ULx86_64_step", false},
+		{"_Ux86_64_step", false},
+		{"dl_iterate_phdr", false},
+		{"_dl_find_object", false},
+		{"_gfortran_", true},
+		{"__gnat_", true},
+		{"_d_throw", true},
+	};
 
-	for (uint32_t i = 0; i < elf->nr_symbols; i++)
-		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
-			if (elf->symbols[i].name && !strcmp(elf->symbols[i].name, names[k]))
+	bool stripped = true;
+
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *sym = &elf->symbols[i];
+		const char *name = sym->name;
+
+		/* What is stripped and imports nothing contains all libraries. */
+		if (!sym->dynamic || (sym->bind == STB_GLOBAL && sym->shndx == SHN_UNDEF))
+			stripped = false;
+		for (size_t k = 0; name && k < sizeof(names) / sizeof(names[0]); k++)
+			if (names[k].begins ? !strncmp(name, names[k].name, strlen(names[k].name))
+					    : !strcmp(name, names[k].name))
 				return true;
-	return !elf->nr_symbols;
+	}
+	return stripped;
 }
 
 int vf_find_inlined(struct vf *vf)

@@ -45,9 +45,9 @@ static bool are_ends(const struct mp_cfg_build *b, const struct mp_border *x,
 		     const struct mp_border *y)
 {
 	uint32_t part = mp_part_at(b->index, x->at);
-	/* Labels outside of functions: the distance of one from the other. */
+	/* Labels outside of functions: the distance of one from the other, or what lies between. */
 	bool loop = reads_up_to(x, y) || reads_up_to(y, x);
-	bool outside = (x->computed || y->computed || loop) &&
+	bool outside = (x->computed || y->computed || loop || (x->used && y->used)) &&
 		       mp_part_at(b->index, x->target) == MP_NONE &&
 		       mp_part_at(b->index, y->target) == MP_NONE;
 

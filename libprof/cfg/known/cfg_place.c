@@ -262,9 +262,7 @@ static bool is_own_section(const struct mp_section *sec)
 		".qt",	   ".comment",
 	};
 
-	/* Words of writable sections are read as any other data: they may be large (Python's are). */
-	if (sec->type != SHT_PROGBITS || !(sec->flags & SHF_ALLOC) ||
-	    (sec->flags & (SHF_EXECINSTR | SHF_WRITE)))
+	if (sec->type != SHT_PROGBITS || !(sec->flags & SHF_ALLOC) || sec->flags & SHF_EXECINSTR)
 		return false;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strncmp(sec->name, known[i], strlen(known[i])))
@@ -273,13 +271,12 @@ static bool is_own_section(const struct mp_section *sec)
 }
 
 /* Any word of such a section may be a place. */
-static void look_at_own(const struct places *p, const struct mp_section *sec)
+static void look_at_constants(const struct places *p, const struct mp_section *sec,
+			      const uint8_t *bytes)
 {
 	const struct mp_cfg_build *b = p->b;
-	const uint8_t *bytes = is_own_section(sec) ? mp_elf_bytes(b->elf, sec->vaddr, sec->size)
-						   : NULL;
 
-	for (uint64_t off = 0; bytes && off < sec->size; off++) {
+	for (uint64_t off = 0; off < sec->size; off++) {
 		for (unsigned int width = 2; width <= 8 && off + width <= sec->size; width *= 2) {
 			const uint8_t *word = bytes + off;
 
@@ -293,6 +290,95 @@ static void look_at_own(const struct places *p, const struct mp_section *sec)
 				take(p, place_at(word, width, b->bases[k]));
 		}
 	}
+}
+
+/*
+ * May a number in the section be an address? In a writable one that programs find by __start_NAME and __stop_NAME, which
+ * need a C name; others may be large and hold texts, as Python's.
+ */
+static bool holds_addresses(const struct places *p, const struct mp_section *sec)
+{
+	return p->absolute && (!(sec->flags & SHF_WRITE) || *sec->name != '.');
+}
+
+/* Of a writable section only addresses count, at multiples of 4. */
+static void look_at_variables(const struct places *p, const struct mp_section *sec,
+			      const uint8_t *bytes)
+{
+	for (uint64_t off = -sec->vaddr & 3; holds_addresses(p, sec) && off + 4 <= sec->size;
+	     off += 4) {
+		take(p, place_at(bytes + off, 4, 0));
+		if (off + 8 <= sec->size)
+			take(p, place_at(bytes + off, 8, 0));
+	}
+}
+
+static void take_entry(const struct places *p, uint64_t vaddr)
+{
+	uint32_t at = vaddr - p->lo < p->range ? mp_space_at(p->b->index, vaddr) : MP_NONE, part;
+
+	if (at == MP_NONE || !mp_bit(p->b->entries, at))
+		return;
+	part = mp_part_at(p->b->index, at);
+	if (part != MP_NONE)
+		mp_func_problem(&p->b->cfg->funcs[p->b->index->parts[part].func],
+				MP_PROBLEM_MID_ESCAPE, vaddr);
+}
+
+/* The linker or the loader puts addresses into these words of @sec. Return: is one of them a place? */
+static bool look_at_relocs(const struct places *p, const struct mp_section *sec,
+			   const struct mp_reloc *rel, uint32_t nr, bool entries)
+{
+	bool found = false;
+
+	for (; nr; nr--, rel++) {
+		uint64_t value = rel->sym_value + (uint64_t)rel->addend;
+
+		if (rel->vaddr - sec->vaddr >= sec->size)
+			continue;
+		found |= inside(p, value) != MP_NONE;
+		if (entries)
+			take_entry(p, value);
+	}
+	return found;
+}
+
+/*
+ * A section that holds addresses of places is a table of these: of code that the program overwrites or that may fault. An
+ * address of a function's entry is such a place there, too, and no pointer.
+ */
+static void look_at_entries(const struct places *p, const struct mp_section *sec,
+			    const uint8_t *bytes)
+{
+	const struct mp_elf *elf = p->b->elf;
+	bool found = false;
+
+	for (int entries = 0; entries <= (found ? 1 : 0); entries++) {
+		found |= look_at_relocs(p, sec, elf->relocs, elf->nr_relocs, entries);
+		found |= look_at_relocs(p, sec, elf->dyn_relocs, elf->nr_dyn_relocs, entries);
+		for (uint64_t off = -sec->vaddr & 3;
+		     holds_addresses(p, sec) && off + 8 <= sec->size; off += 4) {
+			uint64_t value = place_at(bytes + off, 8, 0);
+
+			found |= inside(p, value) != MP_NONE;
+			if (entries)
+				take_entry(p, value);
+		}
+	}
+}
+
+static void look_at_own(const struct places *p, const struct mp_section *sec)
+{
+	const uint8_t *bytes = is_own_section(sec) ? mp_elf_bytes(p->b->elf, sec->vaddr, sec->size)
+						   : NULL;
+
+	if (!bytes)
+		return;
+	if (sec->flags & SHF_WRITE)
+		look_at_variables(p, sec, bytes);
+	else
+		look_at_constants(p, sec, bytes);
+	look_at_entries(p, sec, bytes);
 }
 
 void mp_cfg_find_places(struct mp_cfg_build *b)

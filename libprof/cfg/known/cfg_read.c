@@ -24,7 +24,7 @@
 /* Instructions that are read before an indirect call. */
 #define BEFORE_CALL 16
 /* Moves between a comparison and a condition. */
-#define MOVES	  3
+#define MOVES	  4
 #define MAX_SLOTS 4
 
 enum {
@@ -400,7 +400,18 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	}
 }
 
-/* Does the code at @at ask whether one number was below another? Before that, it may move others. */
+/* Control goes on behind the instruction, and it neither tests nor changes a flag. */
+static bool passes_flags(const ZydisDecodedInstruction *z)
+{
+	const ZydisAccessedFlags *flags = z->cpu_flags;
+
+	return z->meta.branch_type == ZYDIS_BRANCH_TYPE_NONE &&
+	       z->meta.category != ZYDIS_CATEGORY_RET &&
+	       (!flags || !(flags->tested | flags->modified | flags->set_0 | flags->set_1 |
+			    flags->undefined));
+}
+
+/* Does the code at @at ask whether one number was below another? Before that, it may do something else. */
 static bool asks_order(const struct mp_cfg_build *b, uint32_t at)
 {
 	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
@@ -413,7 +424,7 @@ static bool asks_order(const struct mp_cfg_build *b, uint32_t at)
 		if (!bytes || ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, 15, &z, o)))
 			return false;
 		at += z.length;
-	} while (z.mnemonic == ZYDIS_MNEMONIC_MOV && ++n < MOVES);
+	} while (passes_flags(&z) && ++n < MOVES);
 	/* Of conditions, "below" and "above" test the carry, and are 2, 3, 6, 7. */
 	if (z.meta.category == ZYDIS_CATEGORY_COND_BR || z.meta.category == ZYDIS_CATEGORY_SETCC ||
 	    z.meta.category == ZYDIS_CATEGORY_CMOV)
@@ -602,8 +613,9 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t target,
 		   bool loads)
 {
-	/* Many numbers equal an address by chance, few the entry of a function. */
+	/* Many numbers equal an address by chance, few that of a function, or of its part for cold code. */
 	bool number;
+	uint32_t part;
 	const struct mp_span *span = mp_space_span(b->index, at);
 	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
 	struct follow f = {.b = b, .entered = x->entered};
@@ -619,7 +631,8 @@ static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint3
 		return f.computed ? note(b, x, at, target, &f) : 0;
 	}
 	number = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !b->elf->relinkable;
-	if (number && !mp_bit(b->entries, target) && mp_part_at(b->index, target) != MP_NONE)
+	part = mp_part_at(b->index, target);
+	if (number && part != MP_NONE && b->index->parts[part].at != target)
 		return 0;
 	to = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(o[0].reg.value) : 0xff;
 	for (unsigned int i = 0; i < z.operand_count && !loads; i++)
