@@ -183,9 +183,11 @@ bool mp_elf_is_readonly(const struct mp_elf *elf, uint64_t vaddr);
 /* Converts file offset <-> link-time address through PT_LOADs. Return: false if there is none. */
 bool mp_elf_off_to_vaddr(const struct mp_elf *elf, uint64_t off, uint64_t *vaddr);
 bool mp_elf_vaddr_to_off(const struct mp_elf *elf, uint64_t vaddr, uint64_t *off);
-/* Static relocations with vaddr in [start, end): *@n entries from the returned pointer. */
+/* Static, and the loader's, relocations with vaddr in [start, end): *@n entries from the returned pointer. */
 const struct mp_reloc *mp_elf_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,
 					uint32_t *n);
+const struct mp_reloc *mp_elf_dyn_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,
+					    uint32_t *n);
 /* The last FDE that begins at @vaddr or before; it may end before @vaddr. NULL: there is none. */
 const struct mp_fde *mp_elf_fde_before(const struct mp_elf *elf, uint64_t vaddr);
 /* The linker's or the loader's relocation of the field at @vaddr. NULL: there is none. */

@@ -128,6 +128,15 @@ const struct mp_reloc *mp_elf_relocs_in(const struct mp_elf *elf, uint64_t start
 	return elf->relocs ? elf->relocs + first : NULL;
 }
 
+const struct mp_reloc *mp_elf_dyn_relocs_in(const struct mp_elf *elf, uint64_t start, uint64_t end,
+					    uint32_t *n)
+{
+	uint32_t first = first_reloc_at(elf->dyn_relocs, elf->nr_dyn_relocs, start);
+
+	*n = end > start ? first_reloc_at(elf->dyn_relocs, elf->nr_dyn_relocs, end) - first : 0;
+	return elf->dyn_relocs ? elf->dyn_relocs + first : NULL;
+}
+
 uint64_t mp_elf_text_size(const struct mp_elf *elf)
 {
 	const struct mp_elf_private *priv = elf->private_data;

@@ -330,18 +330,16 @@ static unsigned int kind_of(const struct vf *vf, uint64_t to, struct vf_fde **fd
  */
 static unsigned int kinds_in(const struct vf *vf, const struct mp_section *sec, bool mark)
 {
-	const struct mp_reloc *lists[] = {vf->o->relocs, vf->o->dyn_relocs};
-	uint32_t nr[] = {vf->o->nr_relocs, vf->o->nr_dyn_relocs};
 	uint64_t end = sec->vaddr + sec->size;
 	unsigned int kinds = 0, kind;
 	struct vf_fde *fde;
 
 	for (int k = 0; k < 2; k++) {
-		for (uint32_t i = 0; i < nr[k]; i++) {
-			const struct mp_reloc *rel = &lists[k][i];
+		uint32_t nr;
+		const struct mp_reloc *rel = k ? mp_elf_dyn_relocs_in(vf->o, sec->vaddr, end, &nr)
+					       : mp_elf_relocs_in(vf->o, sec->vaddr, end, &nr);
 
-			if (rel->vaddr < sec->vaddr || rel->vaddr >= end)
-				continue;
+		for (; nr; nr--, rel++) {
 			kind = kind_of(vf, rel->sym_value + (uint64_t)rel->addend, &fde);
 			if (mark && kind == 2)
 				fde->flags |= VF_FDE_PLACE;

@@ -325,17 +325,15 @@ static void take_entry(const struct places *p, uint64_t vaddr)
 				MP_PROBLEM_MID_ESCAPE, vaddr);
 }
 
-/* The linker or the loader puts addresses into these words of @sec. Return: is one of them a place? */
-static bool look_at_relocs(const struct places *p, const struct mp_section *sec,
-			   const struct mp_reloc *rel, uint32_t nr, bool entries)
+/* The linker or the loader puts addresses into these words of a section. Return: is one of them a place? */
+static bool look_at_relocs(const struct places *p, const struct mp_reloc *rel, uint32_t nr,
+			   bool entries)
 {
 	bool found = false;
 
 	for (; nr; nr--, rel++) {
 		uint64_t value = rel->sym_value + (uint64_t)rel->addend;
 
-		if (rel->vaddr - sec->vaddr >= sec->size)
-			continue;
 		found |= inside(p, value) != MP_NONE;
 		if (entries)
 			take_entry(p, value);
@@ -351,11 +349,16 @@ static void look_at_entries(const struct places *p, const struct mp_section *sec
 			    const uint8_t *bytes)
 {
 	const struct mp_elf *elf = p->b->elf;
+	uint64_t end = sec->vaddr + sec->size;
 	bool found = false;
+	uint32_t nr;
 
 	for (int entries = 0; entries <= (found ? 1 : 0); entries++) {
-		found |= look_at_relocs(p, sec, elf->relocs, elf->nr_relocs, entries);
-		found |= look_at_relocs(p, sec, elf->dyn_relocs, elf->nr_dyn_relocs, entries);
+		const struct mp_reloc *rel = mp_elf_relocs_in(elf, sec->vaddr, end, &nr);
+
+		found |= look_at_relocs(p, rel, nr, entries);
+		rel = mp_elf_dyn_relocs_in(elf, sec->vaddr, end, &nr);
+		found |= look_at_relocs(p, rel, nr, entries);
 		for (uint64_t off = -sec->vaddr & 3;
 		     holds_addresses(p, sec) && off + 8 <= sec->size; off += 4) {
 			uint64_t value = place_at(bytes + off, 8, 0);
