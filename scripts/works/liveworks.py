@@ -367,7 +367,7 @@ PermitRootLogin yes
 UsePAM no
 PidFile none
 MaxStartups 100
-E""", refused="seccomp"),
+E""", refused="seccomp|sees another file"),
     Work("ngircd", "ngircd netcat-openbsd", "/usr/sbin/ngircd", "exec ngircd -n -f $W/conf", """
 { printf 'NICK n%s\\r\\nUSER u 0 * :r\\r\\nJOIN #c%s\\r\\n' $N $N; for i in {1..30}; do printf 'TOPIC #c%s :topic %d\\r\\nMODE #c%s\\r\\nNAMES #c%s\\r\\n' \
 $N $i $N $N; done; printf 'PING end\\r\\n'; } | """ + TALK + " | tr -d '\\r' | sed \"s/[nc]$N/X/g; s/~u@[^ ]*/u/\" | grep -E ' (TOPIC|332|324|353|366) '",
