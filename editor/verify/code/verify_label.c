@@ -14,6 +14,7 @@
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/code/verify_label.h"
+#include "libprof/base/grow.h"
 
 /* Number of instructions that are read before a jump, and behind an operand. */
 #define BEFORE 24
@@ -238,10 +239,12 @@ static bool is_alone(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
 	return false;
 }
 
-/* Do the words at @table, up to the next address that an operand names, lead from @base to
- * labels in @fde? */
+/*
+ * Do the words at @table, up to the next address that an operand names, lead from @base to labels in @fde? Where @own,
+ * the function itself names the table: then two words suffice, and other data may follow.
+ */
 static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint64_t table,
-			    uint64_t base)
+			    uint64_t base, bool own)
 {
 	uint64_t end = vf_bits_next(&vf->old.data_ref, table + 1, vf->old.image_end);
 	unsigned int nr = 0, zeros = 0;
@@ -257,14 +260,17 @@ static bool are_differences(const struct vf *vf, const struct vf_fde *fde, uint6
 		memcpy(&word, p, 4);
 		to = base + (uint64_t)(int64_t)word;
 		if (to - fde->start >= fde->size || !vf_bits_get(&vf->old.grid, to) ||
-		    !(vf_bits_get(&vf->old.target, to) || is_alone(vf, fde, to)))
+		    !(own || vf_bits_get(&vf->old.target, to) || is_alone(vf, fde, to))) {
+			if (own)
+				break;
 			return false;
+		}
 		first = nr ? first : word;
 		differ |= word != first;
 		zeros += !word;
 	}
 	/* Few entries of a table lead to its base; other data is full of zeros. */
-	return nr >= 3 && differ && 2 * zeros <= nr;
+	return nr >= (own ? 2 : 3) && differ && 2 * zeros <= nr;
 }
 
 /* Data that operands name, with the first word of each: few of these words lead into one function. */
@@ -273,7 +279,7 @@ struct named_data {
 		uint64_t at;
 		int64_t word;
 	} * list;
-	uint32_t nr;
+	uint32_t nr, max;
 	bool read;
 };
 
@@ -307,12 +313,47 @@ static int read_named_data(const struct vf *vf, struct named_data *data)
 	return 0;
 }
 
+static int add_data(const struct vf *vf, struct named_data *own, uint64_t to)
+{
+	const uint8_t *p = vf_bits_get(&vf->old.data_ref, to) && !vf_is_text(vf, to)
+				   ? mp_elf_bytes(vf->o, to, 4)
+				   : NULL;
+	int32_t word;
+
+	if (!p)
+		return 0;
+	memcpy(&word, p, 4);
+	return mp_push(own->list, own->nr, own->max, (struct named_word){to, word});
+}
+
+/* @own: the data that operands of @fde name. Return: 0, -ENOMEM. */
+static int read_own_data(const struct vf *vf, const struct vf_fde *fde, struct named_data *own)
+{
+	uint64_t end = fde->start + fde->size;
+	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
+	struct vf_insn insn;
+	int ret = 0;
+
+	own->nr = 0;
+	for (uint64_t at = fde->start; !ret && b && at < end; at += insn.len, b += insn.len) {
+		if (!vf_decode(b, end - at, at, &insn))
+			break;
+		if (insn.disp_off)
+			ret = add_data(vf, own, insn.target);
+		if (!ret && insn.abs_off)
+			ret = add_data(vf, own, (uint64_t)insn.abs);
+		if (!ret && insn.imm_size >= 4)
+			ret = add_data(vf, own, (uint64_t)insn.imm);
+	}
+	return ret;
+}
+
 /*
  * Does some data that an operand names look like differences from a label that an operand
- * names? Code that adds both must get both old addresses.
+ * names? Code that adds both must get both old addresses. @own: the function itself names @data.
  */
 static bool has_differences(const struct vf *vf, const struct vf_fde *fde,
-			    const struct named_data *data)
+			    const struct named_data *data, bool own)
 {
 	uint64_t end = fde->start + fde->size;
 
@@ -320,7 +361,7 @@ static bool has_differences(const struct vf *vf, const struct vf_fde *fde,
 	     base = vf_bits_next(&vf->old.text_ref, base + 1, end))
 		for (uint32_t i = 0; i < data->nr; i++)
 			if (base + (uint64_t)data->list[i].word - fde->start < fde->size &&
-			    are_differences(vf, fde, data->list[i].at, base))
+			    are_differences(vf, fde, data->list[i].at, base, own))
 				return true;
 	return false;
 }
@@ -378,6 +419,7 @@ bool vf_label_may_move(const struct vf *vf, uint64_t old)
 int vf_find_labels(const struct vf *vf)
 {
 	struct named_data data = {0};
+	struct named_data own = {0}; /* what one function names */
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < vf->old.eh.nr_fdes; i++) {
@@ -392,11 +434,13 @@ int vf_find_labels(const struct vf *vf)
 		if (ret || !sums_are_known(vf, fde, &data))
 			continue;
 		fde->flags |= VF_FDE_LABELS;
+		ret = read_own_data(vf, fde, &own);
 		if (vf_bits_next(&vf->old.summed, fde->start + 1, fde->start + fde->size) <
 			    fde->start + fde->size ||
-		    has_differences(vf, fde, &data))
+		    has_differences(vf, fde, &data, false) || has_differences(vf, fde, &own, true))
 			fde->flags |= VF_FDE_DIFFERENCES;
 	}
 	free(data.list);
+	free(own.list);
 	return ret;
 }
