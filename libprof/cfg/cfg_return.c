@@ -5,84 +5,134 @@
  * A callee may pop or change its return address: it reads constants behind the call, skips
  * an instruction, or returns in another mode. Arithmetic computes the place behind such a
  * call, so the caller is left alone. Compilers make no such functions, except for split
- * stacks, whose allocator returns one byte further. Called by cfg before blocks are made.
+ * stacks, whose allocator returns one byte further, and for C that writes above its frame's
+ * address. Called by cfg before blocks are made.
  */
 #include <errno.h>
 
 #include "libprof/cfg/cfg_private.h"
+#include "libprof/insn/decoder.h"
 
-/* Instructions to read: such functions take their return address at once. */
-#define MAX_LOOK 6
+/* Instructions to read: such functions take their return address at once, or change it before they call others. */
+#define MAX_LOOK 24
 
-/* True for 58+r, 41 58+r, 8f /0: pops the word that rsp points to. */
-static bool is_pop(const uint8_t *p, uint8_t len)
+/* The place of the return address: so far above the stack pointer, or above the frame's. */
+struct word {
+	ZydisRegister base;
+	int64_t disp;
+};
+
+/* Does the instruction write to the word, or take its address? */
+static bool writes(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o, struct word word)
 {
-	if (len > 1 && (*p & 0xf0) == 0x40)
-		p++;
-	return (*p & 0xf8) == 0x58 || (*p == 0x8f && !(p[1] & 0x38));
+	for (unsigned int i = 0; i < z->operand_count; i++)
+		if (o[i].type == ZYDIS_OPERAND_TYPE_MEMORY && o[i].mem.base == word.base &&
+		    o[i].visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
+		    o[i].mem.index == ZYDIS_REGISTER_NONE && o[i].mem.disp.value == word.disp &&
+		    ((o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ||
+		     (z->mnemonic == ZYDIS_MNEMONIC_LEA && word.base == ZYDIS_REGISTER_RBP)))
+			return true;
+	return false;
 }
 
-/*
- * True if the instruction writes to [rsp]. Knows the usual instructions: arithmetic with a
- * register or an immediate, mov, xchg, inc.
- */
-static bool writes_top(const uint8_t *p, uint8_t len)
+static bool writes_register(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o,
+			    ZydisRegister reg)
 {
-	uint8_t opcode, reg;
+	for (unsigned int i = 0; i < z->operand_count; i++)
+		if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER && o[i].reg.value == reg &&
+		    (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			return true;
+	return false;
+}
 
-	if (len > 3 && (*p & 0xf0) == 0x40)
-		p++;
-	opcode = p[0];
-	if ((p[1] & 0xc7) != 0x04 || p[2] != 0x24)
+static bool decode(const struct mp_cfg_build *b, uint32_t at, ZydisDecodedInstruction *z,
+		   ZydisDecodedOperand *o)
+{
+	const uint8_t *bytes = mp_space_bytes(b->index, at, ZYDIS_MAX_INSTRUCTION_LENGTH);
+
+	return bytes && ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), bytes,
+							    ZYDIS_MAX_INSTRUCTION_LENGTH, z, o));
+}
+
+/* How much the stack pointer is lowered; *@known: false if it changes in another way. */
+static int64_t lowers(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o, bool *known)
+{
+	bool constant = z->operand_count > 1 && o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+
+	*known = true;
+	if (!writes_register(z, o, ZYDIS_REGISTER_RSP))
+		return 0;
+	if (z->mnemonic == ZYDIS_MNEMONIC_PUSH && o[0].size == 64)
+		return 8;
+	if (z->mnemonic == ZYDIS_MNEMONIC_POP && o[0].size == 64 &&
+	    !(o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && o[0].reg.value == ZYDIS_REGISTER_RSP))
+		return -8;
+	if (z->mnemonic == ZYDIS_MNEMONIC_SUB && constant)
+		return o[1].imm.value.s;
+	if (z->mnemonic == ZYDIS_MNEMONIC_ADD && constant)
+		return -o[1].imm.value.s;
+	*known = false;
+	return 0;
+}
+
+/* Somewhere behind @at, the function writes to 8(%rbp), above the frame pointer that it saved. */
+static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at)
+{
+	uint32_t part = mp_part_at(b->index, at), size;
+	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction z;
+	const uint8_t *bytes;
+
+	if (part == MP_NONE)
 		return false;
-	reg = p[1] >> 3 & 7;
-	if (opcode < 0x40)
-		return (opcode & 7) < 2 && opcode >> 3 != 7;
-	switch (opcode) {
-	case 0x80:
-	case 0x81:
-	case 0x83: return reg != 7;
-	case 0xff: return reg < 2;
-	case 0x86:
-	case 0x87:
-	case 0x88:
-	case 0x89:
-	case 0xc6:
-	case 0xc7: return true;
-	default: return false;
+	size = b->index->parts[part].end - at;
+	bytes = mp_space_bytes(b->index, at, size);
+	/* ModRM and displacement of the word; few functions have such bytes. */
+	for (uint32_t i = 1; bytes && i + 1 < size; i++) {
+		if ((bytes[i] & 0xc7) != 0x45 || bytes[i + 1] != 8)
+			continue;
+		for (uint32_t k = 1; k <= i && k < ZYDIS_MAX_INSTRUCTION_LENGTH; k++)
+			if (mp_bit(b->starts, at + i - k)) {
+				if (decode(b, at + i - k, &z, o) &&
+				    writes(&z, o, (struct word){ZYDIS_REGISTER_RBP, 8}))
+					return true;
+				break;
+			}
 	}
+	return false;
 }
 
-/* True if rsp changes, or may change: the return address is then no longer on top. */
-static bool moves_stack(const struct mp_insn *insn, const uint8_t *p)
+/* Control does not simply go on behind the instruction. A condition may come before the function changes its return address. */
+static bool ends(const ZydisDecodedInstruction *z)
 {
-	uint8_t len = insn->len;
-
-	if (insn->kind != MP_INSN_OTHER)
-		return true;
-	if (len > 1 && (*p & 0xf0) == 0x40)
-		p++, len--;
-	/* push; add, sub, and with rsp; lea to rsp; enter, leave */
-	if ((*p & 0xf8) == 0x50 || *p == 0x68 || *p == 0x6a || *p == 0xc8 || *p == 0xc9)
-		return true;
-	if ((*p == 0x81 || *p == 0x83) && (p[1] & 0xc7) == 0xc4)
-		return true;
-	return *p == 0x8d && (p[1] & 0x38) == 0x20;
+	return z->meta.category == ZYDIS_CATEGORY_RET ||
+	       (z->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE &&
+		z->meta.category != ZYDIS_CATEGORY_COND_BR);
 }
 
 static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
 {
-	for (int i = 0; i < MAX_LOOK; i++) {
-		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
-		struct mp_insn insn;
+	int64_t depth = 0;
 
-		if (!bytes || mp_insn_decode(bytes, 15, mp_space_vaddr(b->index, at), &insn))
+	for (int i = 0; i < MAX_LOOK; i++) {
+		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+		ZydisDecodedInstruction z;
+		bool known;
+
+		if (!decode(b, at, &z, o) || ends(&z))
 			return false;
-		if (is_pop(bytes, insn.len) || (insn.len > 2 && writes_top(bytes, insn.len)))
+		if ((z.mnemonic == ZYDIS_MNEMONIC_POP && !depth) ||
+		    writes(&z, o, (struct word){ZYDIS_REGISTER_RSP, depth}))
 			return true;
-		if (moves_stack(&insn, bytes))
+		depth += lowers(&z, o, &known);
+		at += z.length;
+		if (!known)
 			return false;
-		at += insn.len;
+		if (z.mnemonic == ZYDIS_MNEMONIC_MOV && depth == 8 &&
+		    writes_register(&z, o, ZYDIS_REGISTER_RBP) &&
+		    o[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    o[1].reg.value == ZYDIS_REGISTER_RSP && writes_above_frame(b, at))
+			return true;
 	}
 	return false;
 }

@@ -25,6 +25,7 @@
 #include "editor/verify/known/verify_ranges.h"
 #include "editor/verify/known/verify_read.h"
 #include "editor/verify/known/verify_return_words.h"
+#include "editor/verify/known/verify_returns.h"
 #include "editor/verify/read/verify_eh.h"
 #include "editor/verify/read/verify_lsda.h"
 #include "editor/verify/read/verify_parallel.h"
@@ -600,6 +601,8 @@ int vf_scan(struct vf *vf)
 	vf_find_known(vf);
 	vf_find_asked(vf);
 	ret = vf_find_reads(vf);
+	if (!ret)
+		ret = vf_find_returns(vf);
 	if (!ret)
 		ret = vf_find_bounds(vf);
 	if (!ret)

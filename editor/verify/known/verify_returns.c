@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * verify_returns - marks functions with a call of one that changes its return address.
+ *
+ * The callee reads constants behind the call, or skips an instruction there: the bytes behind the call must be the
+ * original's. It changes its return address before it calls others, or by the frame pointer. Called by verify_scan.
+ */
+#include "editor/verify/base/verify_bits.h"
+#include "editor/verify/base/verify_context.h"
+#include "editor/verify/base/verify_decode.h"
+#include "editor/verify/base/verify_fde.h"
+#include "editor/verify/known/verify_returns.h"
+
+/* Number of instructions that are read from a function's start. */
+#define FIRST 24
+/* Bytes to read of code without unwind information. */
+#define BARE 256
+
+/* Does the instruction write to the 8 bytes at @disp from @base? @address: or compute this address. */
+static bool writes_at(const struct vf_full *f, ZydisRegister base, int64_t disp, bool address)
+{
+	for (uint8_t i = 0; i < f->z.operand_count; i++) {
+		const ZydisDecodedOperand *op = &f->op[i];
+
+		/* The word to which push writes is hidden. */
+		if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN ||
+		    op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.base != base ||
+		    op->mem.index != ZYDIS_REGISTER_NONE || op->mem.disp.value != disp)
+			continue;
+		if ((op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ||
+		    (address && f->z.mnemonic == ZYDIS_MNEMONIC_LEA))
+			return true;
+	}
+	return false;
+}
+
+static bool sets(const struct vf_full *f, ZydisRegister reg)
+{
+	for (uint8_t i = 0; i < f->z.operand_count; i++)
+		if (f->op[i].type == ZYDIS_OPERAND_TYPE_REGISTER && f->op[i].reg.value == reg &&
+		    (f->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			return true;
+	return false;
+}
+
+/* From @at on, where %rbp is 8 bytes below the return address. */
+static bool writes_above_frame(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
+{
+	uint64_t end = fde->start + fde->size;
+	const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
+	struct vf_full f;
+
+	for (uint64_t k = 1; p && k + 2 <= end - at; k++) {
+		/* 8(%rbp), as instructions encode it */
+		if ((p[k] & 0xc7) != 0x45 || p[k + 1] != 8)
+			continue;
+		for (uint64_t from = at + k; from-- > at && at + k - from < 15;) {
+			if (!vf_bits_get(&vf->old.grid, from))
+				continue;
+			if (vf_decode_full(vf, from, end, &f) &&
+			    writes_at(&f, ZYDIS_REGISTER_RBP, 8, true))
+				return true;
+			break;
+		}
+	}
+	return false;
+}
+
+/* The stack pointer's distance from the return address behind the instruction; -1: not known. */
+static int64_t distance_behind(const struct vf_full *f, int64_t distance)
+{
+	bool number = f->z.operand_count > 1 && f->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+
+	if (!sets(f, ZYDIS_REGISTER_RSP))
+		return distance;
+	switch (f->z.mnemonic) {
+	case ZYDIS_MNEMONIC_PUSH: return f->op[0].size == 64 ? distance + 8 : -1;
+	case ZYDIS_MNEMONIC_POP:
+		return f->op[0].size == 64 && f->op[0].reg.value != ZYDIS_REGISTER_RSP
+			       ? distance - 8
+			       : -1;
+	case ZYDIS_MNEMONIC_SUB: return number ? distance + f->op[1].imm.value.s : -1;
+	case ZYDIS_MNEMONIC_ADD: return number ? distance - f->op[1].imm.value.s : -1;
+	default: return -1;
+	}
+}
+
+/* Nothing follows the instruction but by a branch or behind a call. */
+static bool leaves(const struct vf_full *f)
+{
+	return f->z.meta.category == ZYDIS_CATEGORY_RET ||
+	       f->z.meta.category == ZYDIS_CATEGORY_CALL ||
+	       f->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
+}
+
+static bool changes_return(const struct vf *vf, const struct vf_fde *fde)
+{
+	uint64_t at = fde->start, end = at + fde->size;
+	int64_t distance = 0;
+
+	for (int n = 0; n < FIRST; n++) {
+		struct vf_full f;
+
+		if (!vf_decode_full(vf, at, end, &f) || leaves(&f))
+			return false;
+		if (writes_at(&f, ZYDIS_REGISTER_RSP, distance, false) ||
+		    (f.z.mnemonic == ZYDIS_MNEMONIC_POP && !distance))
+			return true;
+		at += f.z.length;
+		distance = distance_behind(&f, distance);
+		if (distance < 0)
+			return false;
+		if (distance == 8 && f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+		    sets(&f, ZYDIS_REGISTER_RBP) && f.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    f.op[1].reg.value == ZYDIS_REGISTER_RSP && writes_above_frame(vf, fde, at))
+			return true;
+	}
+	return false;
+}
+
+/* Has the function a direct call of one of @changing? A call of the next instruction only asks for its own address. */
+static bool calls_one(const struct vf *vf, const struct vf_fde *fde, const struct vf_bits *changing)
+{
+	uint64_t end = fde->start + fde->size;
+	struct vf_insn insn;
+
+	for (uint64_t at = fde->start; at < end; at += insn.len) {
+		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
+
+		if (!p || !vf_decode(p, end - at, at, &insn))
+			return false;
+		if (insn.kind == VF_CALL && insn.target != at + insn.len &&
+		    vf_bits_get(changing, insn.target))
+			return true;
+	}
+	return false;
+}
+
+int vf_find_returns(const struct vf *vf)
+{
+	const struct vf_eh *eh = &vf->old.eh;
+	struct vf_bits changing;
+	uint64_t end = vf->old.text_end;
+	bool any = false;
+	int ret = vf_bits_init(&changing, vf->old.text_start, end);
+
+	if (ret)
+		return ret;
+	for (uint32_t i = 0; i < eh->nr_fdes; i++) {
+		if (!changes_return(vf, &eh->fdes[i]))
+			continue;
+		vf_bits_set(&changing, eh->fdes[i].start);
+		any = true;
+	}
+	/* Code without unwind information */
+	for (uint64_t at = vf_bits_next(&vf->old.target, vf->old.text_start, end); at < end;
+	     at = vf_bits_next(&vf->old.target, at + 1, end)) {
+		struct vf_fde bare = {.start = at, .size = end - at < BARE ? end - at : BARE};
+
+		if (vf_eh_find(eh, at) || !changes_return(vf, &bare))
+			continue;
+		vf_bits_set(&changing, at);
+		any = true;
+	}
+	for (uint32_t i = 0; any && i < eh->nr_fdes; i++)
+		if (calls_one(vf, &eh->fdes[i], &changing))
+			eh->fdes[i].flags |= VF_FDE_PLACE;
+	vf_bits_fini(&changing);
+	return 0;
+}

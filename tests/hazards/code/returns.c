@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that change their return address in C, by the address of their frame, and in assembly behind pushes: they return
+// behind a jump of two bytes that follows the call. Control reaches the code behind the jump by branches, too.
+// flags: -fno-omit-frame-pointer
+// levels: -O1 -O2
+// stays: counts_c counts_asm
+// moves: main
+#include <stdio.h>
+
+#include "../hazard.h"
+
+NOINLINE __attribute__((used)) void skips_in_c(long n)
+{
+	volatile unsigned long *frame = __builtin_frame_address(0);
+
+	if (n & 1)
+		frame[1] += 2;
+}
+
+long counts_c(long n), counts_asm(long n);
+
+/* The sum of 11 for each odd number, and of 1 for each even one, up to n; 4 counts as an odd one. */
+#define COUNTS(name, callee)                                                                       \
+	__asm__(".text\n"                                                                          \
+		".globl " name "\n"                                                                \
+		".type " name ", @function\n" name ":\n"                                           \
+		".cfi_startproc\n"                                                                 \
+		"pushq %rbx\n"                                                                     \
+		".cfi_adjust_cfa_offset 8\n"                                                       \
+		".cfi_offset rbx, -16\n"                                                           \
+		"pushq %r12\n"                                                                     \
+		".cfi_adjust_cfa_offset 8\n"                                                       \
+		".cfi_offset r12, -24\n"                                                           \
+		"subq $8, %rsp\n"                                                                  \
+		".cfi_adjust_cfa_offset 8\n"                                                       \
+		"movq %rdi, %rbx\n"                                                                \
+		"xorl %r12d, %r12d\n"                                                              \
+		"jmp 3f\n"                                                                         \
+		"1: movq %rbx, %rdi\n"                                                             \
+		"call " callee "\n"                                                                \
+		".byte 0xeb, 2f - 0f\n"                                                            \
+		"0: addq $10, %r12\n"                                                              \
+		"2: addq $1, %r12\n"                                                               \
+		"decq %rbx\n"                                                                      \
+		"3: cmpq $4, %rbx\n"                                                               \
+		"je 0b\n"                                                                          \
+		"testq %rbx, %rbx\n"                                                               \
+		"jg 1b\n"                                                                          \
+		"movq %r12, %rax\n"                                                                \
+		"addq $8, %rsp\n"                                                                  \
+		".cfi_adjust_cfa_offset -8\n"                                                      \
+		"popq %r12\n"                                                                      \
+		".cfi_adjust_cfa_offset -8\n"                                                      \
+		"popq %rbx\n"                                                                      \
+		".cfi_adjust_cfa_offset -8\n"                                                      \
+		"ret\n"                                                                            \
+		".cfi_endproc\n"                                                                   \
+		".size " name ", . - " name "\n")
+
+COUNTS("counts_c", "skips_in_c");
+COUNTS("counts_asm", "skips_in_asm");
+
+__asm__(".text\n"
+	".type skips_in_asm, @function\n"
+	"skips_in_asm:\n"
+	".cfi_startproc\n"
+	"pushq %rbx\n"
+	".cfi_adjust_cfa_offset 8\n"
+	".cfi_offset rbx, -16\n"
+	"movq %rdi, %rbx\n"
+	"andl $1, %ebx\n"
+	"addq %rbx, 8(%rsp)\n"
+	"addq %rbx, 8(%rsp)\n"
+	"popq %rbx\n"
+	".cfi_adjust_cfa_offset -8\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size skips_in_asm, . - skips_in_asm\n");
+
+int main(int argc, char **argv)
+{
+	(void)argv;
+	for (int i = 0; i < 7; i++)
+		printf("%ld %ld\n", counts_c(i + argc), counts_asm(i + argc));
+	return 0;
+}
