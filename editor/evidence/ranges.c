@@ -66,8 +66,7 @@ static void find_code_ends(const struct mp_elf *elf, struct ends *ends)
 			text = !strcmp(sec->name, ".text") ? end : text;
 			fini = !strcmp(sec->name, ".fini") ? end : fini;
 		}
-		add_end(elf, ends, fini);
-		add_end(elf, ends, text); /* linker scripts of programs name it */
+		add_end(elf, ends, fini ? fini : text);
 		/* A writable segment ends with its data (_end), not with its code. */
 		if (p->p_flags & PF_W)
 			continue;

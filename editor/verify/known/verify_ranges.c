@@ -55,11 +55,8 @@ static void add_code_ends(struct vf *vf, const Elf64_Phdr *ph)
 		if (!strcmp(sec->name, ".fini"))
 			fini = sec->vaddr + sec->size;
 	}
-	/* A program with a linker script of its own may name the end of .text. */
-	if (fini)
-		add_end(vf, fini);
-	if (text)
-		add_end(vf, text);
+	if (fini || text)
+		add_end(vf, fini ? fini : text);
 	/* A writable segment ends with its data (_end), not with its code. */
 	if (ph->p_flags & PF_W)
 		return;
