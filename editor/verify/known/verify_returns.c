@@ -147,7 +147,8 @@ int vf_find_returns(const struct vf *vf)
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < eh->nr_fdes; i++) {
-		if (!changes_return(vf, &eh->fdes[i]))
+		if (!vf_bits_get(&vf->old.target, eh->fdes[i].start) ||
+		    !changes_return(vf, &eh->fdes[i]))
 			continue;
 		vf_bits_set(&changing, eh->fdes[i].start);
 		any = true;
