@@ -14,7 +14,7 @@
 #include "libprof/insn/decoder.h"
 
 /* Instructions to read: such functions take their return address at once, or change it before they call others. */
-#define MAX_LOOK 24
+#define MAX_LOOK 12
 
 /* The place of the return address: so far above the stack pointer, or above the frame's. */
 struct word {

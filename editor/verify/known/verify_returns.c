@@ -5,6 +5,8 @@
  * The callee reads constants behind the call, or skips an instruction there: the bytes behind the call must be the
  * original's. It changes its return address before it calls others, or by the frame pointer. Called by verify_scan.
  */
+#include <string.h>
+
 #include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_context.h"
 #include "editor/verify/base/verify_decode.h"
@@ -12,7 +14,7 @@
 #include "editor/verify/known/verify_returns.h"
 
 /* Number of instructions that are read from a function's start. */
-#define FIRST 24
+#define FIRST 12
 /* Bytes to read of code without unwind information. */
 #define BARE 256
 
@@ -118,22 +120,33 @@ static bool changes_return(const struct vf *vf, const struct vf_fde *fde)
 	return false;
 }
 
-/* Has the function a direct call of one of @changing? A call of the next instruction only asks for its own address. */
-static bool calls_one(const struct vf *vf, const struct vf_fde *fde, const struct vf_bits *changing)
+/*
+ * Marks functions with a direct call of one of @changing. A call of the next instruction only asks for its own address.
+ * Looks for the opcode: to decode all code once more takes long.
+ */
+static void mark_callers(const struct vf *vf, struct vf_fde *fde, const struct vf_bits *changing)
 {
 	uint64_t end = fde->start + fde->size;
-	struct vf_insn insn;
+	const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size);
+	int32_t distance;
 
-	for (uint64_t at = fde->start; at < end; at += insn.len) {
-		const uint8_t *p = mp_elf_bytes(vf->o, at, end - at);
+	for (uint64_t k = 0; p && k + 5 <= fde->size; k++) {
+		uint64_t next = fde->start + k + 5;
+		struct vf_insn insn;
 
-		if (!p || !vf_decode(p, end - at, at, &insn))
-			return false;
-		if (insn.kind == VF_CALL && insn.target != at + insn.len &&
-		    vf_bits_get(changing, insn.target))
-			return true;
+		if (p[k] != 0xe8)
+			continue;
+		memcpy(&distance, p + k + 1, sizeof(distance));
+		if (!distance || !vf_bits_get(changing, next + (uint64_t)(int64_t)distance))
+			continue;
+		/* A call may have prefixes. */
+		for (uint64_t at = fde->start + k; at + 4 > fde->start + k && at >= fde->start;
+		     at--)
+			if (vf_bits_get(&vf->old.grid, at) &&
+			    vf_decode(p + (at - fde->start), end - at, at, &insn) &&
+			    at + insn.len == next && insn.kind == VF_CALL)
+				fde->flags |= VF_FDE_PLACE;
 	}
-	return false;
 }
 
 int vf_find_returns(const struct vf *vf)
@@ -164,8 +177,7 @@ int vf_find_returns(const struct vf *vf)
 		any = true;
 	}
 	for (uint32_t i = 0; any && i < eh->nr_fdes; i++)
-		if (calls_one(vf, &eh->fdes[i], &changing))
-			eh->fdes[i].flags |= VF_FDE_PLACE;
+		mark_callers(vf, &eh->fdes[i], &changing);
 	vf_bits_fini(&changing);
 	return 0;
 }
