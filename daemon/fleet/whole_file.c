@@ -17,7 +17,7 @@ int md_whole_file_open(const char *path, struct md_whole_file *out, struct mp_er
 	*out = (struct md_whole_file){0};
 	if (fd < 0)
 		return fd;
-	bytes = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	bytes = size ? mp_infile_map(fd, size) : MAP_FAILED;
 	close(fd);
 	if (bytes == MAP_FAILED)
 		return mp_err_set(err, size ? errno : EINVAL, "%s: cannot be mapped, or is empty",

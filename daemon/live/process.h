@@ -66,8 +66,8 @@ bool md_process_status(pid_t pid, const char *key, char *buf, size_t size);
 
 /*
  * md_process_check - may the process be changed at all? Return: 0; -EPERM with the reason: it has another tracer, is
- * confined (AppArmor, SELinux), lives in another PID or user namespace, is stopped or frozen, runs 32-bit code, or a shadow stack guards
- * its return addresses; -errno with a message.
+ * confined (AppArmor, SELinux), lives in another PID or user namespace, is stopped or frozen, runs 32-bit code, or a
+ * shadow stack guards its return addresses; -errno with a message.
  */
 int md_process_check(const struct md_process *process, struct mp_err *err);
 /*

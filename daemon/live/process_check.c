@@ -94,30 +94,50 @@ static bool has_line(const char *name, const char *line)
 	return has;
 }
 
+/* Is the control group in the directory @group, or one around it below @mount, told to freeze? Shortens @group. */
+static bool group_is_frozen(const char *mount, char *group, size_t size)
+{
+	size_t len = strlen(group);
+
+	for (;;) {
+		char *end;
+
+		if (snprintf(group + len, size - len, "/cgroup.freeze") >= (int)(size - len))
+			return false;
+		if (has_line(group, "1"))
+			return true;
+		group[len] = '\0';
+		end = strrchr(group, '/');
+		if (!end || end < group + strlen(mount))
+			return false;
+		*end = '\0';
+		len = (size_t)(end - group);
+	}
+}
+
 /*
- * Has somebody frozen its control group, as systemctl freeze does? Its threads then stop for ptrace, but make no system call until
- * they are thawed. What version 1 has frozen is in state D.
+ * Has somebody frozen its control group, as systemctl freeze does? Its threads then stop for ptrace, but make no system
+ * call until they are thawed. What version 1 has frozen is in state D.
  */
 static bool is_frozen(pid_t pid)
 {
 	/* Where systemd mounts the unified hierarchy: alone, and beside version 1. */
 	static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-	char name[64], *group = NULL, events[PATH_MAX + 64];
+	char name[64], *line = NULL, group[PATH_MAX + 64];
 	size_t room = 0;
 	bool frozen = false;
 	FILE *f;
 
 	snprintf(name, sizeof(name), "/proc/%d/cgroup", (int)pid);
 	f = fopen(name, "re");
-	while (f && !frozen && getline(&group, &room, f) > 0) {
-		group[strcspn(group, "\n")] = '\0';
-		for (int i = 0; i < 2 && !frozen && !strncmp(group, "0::/", 4); i++) {
-			snprintf(events, sizeof(events), "%s%.*s/cgroup.events", mounts[i],
-				 PATH_MAX, group + 3);
-			frozen = has_line(events, "frozen 1");
+	while (f && !frozen && getline(&line, &room, f) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		for (int i = 0; i < 2 && !frozen && !strncmp(line, "0::/", 4); i++) {
+			snprintf(group, sizeof(group), "%s%.*s", mounts[i], PATH_MAX, line + 3);
+			frozen = group_is_frozen(mounts[i], group, sizeof(group));
 		}
 	}
-	free(group);
+	free(line);
 	if (f)
 		fclose(f);
 	return frozen;

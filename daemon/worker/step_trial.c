@@ -63,7 +63,8 @@ static int new_trial(struct md_task *t, const struct mp_meter *meter, bool meter
 {
 	struct mp_trial_config config = {.nr_counters = 1,
 					 .weights = {1e-6},
-					 .least_work = MD_BLOCK_LEAST_WORK / 10 * t->worker->pace,
+					 .least_work = MD_BLOCK_LEAST_WORK / 10 *
+						       MD_SHORT_BLOCK_PART * t->worker->pace,
 					 .max_pairs = MD_TRIAL_PAIRS};
 	struct mp_trial *trial;
 	uint64_t k = 0;
@@ -74,7 +75,7 @@ static int new_trial(struct md_task *t, const struct mp_meter *meter, bool meter
 	config.alpha = mp_trial_alpha(k);
 	if (metered) {
 		config.nr_counters = meter->nr;
-		config.least_work = MD_BLOCK_LEAST_WORK * t->worker->pace;
+		config.least_work = MD_BLOCK_LEAST_WORK * MD_SHORT_BLOCK_PART * t->worker->pace;
 		memcpy(config.weights, meter->weight, sizeof(config.weights));
 	}
 	ret = mp_trial_new(&config, &trial);

@@ -24,7 +24,7 @@
 #define MD_BLOCK_MAX_S	    600.0
 #define MD_SHORT_PAIRS	    150
 #define MD_SHORT_BLOCK_PART (1.0 / 3)
-/* A block with less work than this, in seconds of the meter, says nothing. */
+/* A long block with less work than this, in seconds of the meter, would say nothing; a short one, with a part of it. */
 #define MD_BLOCK_LEAST_WORK 0.2
 /*
  * A change of a large process takes a fifth of a CPU second. In its first hour, a trial in running processes may spend so many times

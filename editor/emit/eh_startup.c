@@ -122,14 +122,12 @@ size_t me_eh_startup_offset(const struct mp_elf *elf, const uint8_t *bytes, size
 	uint64_t label = find_label(elf);
 	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
-	struct mp_eh_table table;
 	struct mp_eh_fde fde;
 	size_t off = 0;
 	bool sized;
 
 	if (!label || !mp_eh_frame_find(elf, &first, &sized))
 		return 0;
-	mp_eh_table_find(elf, &table);
 	cur = first;
 	while (cur.p < cur.end && cur.vaddr < label && off + 4 <= size) {
 		int kind = mp_eh_next(&cur, &first, &cie, &fde);
@@ -137,8 +135,8 @@ size_t me_eh_startup_offset(const struct mp_elf *elf, const uint8_t *bytes, size
 
 		if (kind < 0)
 			return 0;
-		/* FDEs that unwinders do not find were not copied. */
-		if (!kind || (kind == 2 && !mp_eh_table_leads(&table, &fde)))
+		/* FDEs of code that the linker dropped were not copied. */
+		if (!kind || (kind == 2 && (!fde.start || !fde.size)))
 			continue;
 		memcpy(&length, bytes + off, sizeof(length));
 		off += 4 + (size_t)length;

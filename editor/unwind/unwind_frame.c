@@ -160,8 +160,11 @@ static int put_old_fde(struct writer *w, const struct mp_eh_table *table,
 	bool set_loc;
 
 	/* A linker leaves FDEs of dropped code. */
-	if (!mp_eh_table_leads(table, fde))
+	if (!fde->start || !fde->size)
 		return 0;
+	/* LLVM's unwinder, and one that the program has registered .eh_frame with, find it without the table. */
+	if (!mp_eh_table_leads(table, fde))
+		return refuse(w, fde->vaddr, "an FDE that the search table does not lead to");
 	if (mp_eh_table_splits(table, fde))
 		return refuse(w, fde->vaddr, "a row of the search table in the middle of an FDE");
 	if (!known)

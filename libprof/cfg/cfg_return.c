@@ -48,10 +48,13 @@ static bool writes_register(const ZydisDecodedInstruction *z, const ZydisDecoded
 static bool decode(const struct mp_cfg_build *b, uint32_t at, ZydisDecodedInstruction *z,
 		   ZydisDecodedOperand *o)
 {
-	const uint8_t *bytes = mp_space_bytes(b->index, at, ZYDIS_MAX_INSTRUCTION_LENGTH);
+	const struct mp_span *span = mp_space_span(b->index, at);
+	uint64_t left = span ? span->size - (at - span->at) : 0;
+	uint32_t room = left < ZYDIS_MAX_INSTRUCTION_LENGTH ? (uint32_t)left
+							    : ZYDIS_MAX_INSTRUCTION_LENGTH;
+	const uint8_t *bytes = room ? mp_space_bytes(b->index, at, room) : NULL;
 
-	return bytes && ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), bytes,
-							    ZYDIS_MAX_INSTRUCTION_LENGTH, z, o));
+	return bytes && ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), bytes, room, z, o));
 }
 
 /* How much the stack pointer is lowered; *@known: false if it changes in another way. */

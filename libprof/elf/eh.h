@@ -59,11 +59,12 @@ bool mp_eh_cursor_at(const struct mp_elf *elf, uint64_t vaddr, struct mp_cursor 
 bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_cursor *cur, bool *sized);
 
 /*
- * The table of PT_GNU_EH_FRAME by which unwinders search for FDEs. What it does not lead to, they do not find: lld's has one
- * row for each address, which may be that of an empty function in front of another one.
+ * The table of PT_GNU_EH_FRAME by which unwinders search for FDEs. What it does not lead to, libgcc does not find: lld's
+ * has one row for each address, which may be that of an empty function in front of another one. Other unwinders, and
+ * libgcc where the program itself registers .eh_frame, find it all the same.
  */
 struct mp_eh_table {
-	const uint8_t *rows; /* NULL: there is no such table, and unwinders read .eh_frame */
+	const uint8_t *rows; /* NULL: there is no such table */
 	uint64_t hdr_vaddr;
 	uint32_t nr;
 	bool sorted;
@@ -71,7 +72,7 @@ struct mp_eh_table {
 
 void mp_eh_table_find(const struct mp_elf *elf, struct mp_eh_table *table);
 
-/* True for an FDE of code that unwinders find. Linkers leave FDEs with size or start 0 of code that they dropped. */
+/* True for an FDE of code to which the table leads, or if there is no table. Linkers leave FDEs with size or start 0 of code that they dropped. */
 bool mp_eh_table_leads(const struct mp_eh_table *table, const struct mp_eh_fde *fde);
 
 /* True if a row begins inside the FDE's code: unwinders do not find the FDE for what follows. */

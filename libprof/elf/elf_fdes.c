@@ -83,7 +83,7 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 					  elf->path, at);
 		/*
 		 * Skip entries of unknown kind: their functions count as having no FDE.
-		 * So do functions whose FDEs unwinders do not find.
+		 * So do functions to whose FDEs the search table does not lead.
 		 */
 		if (ret != 2 || !mp_eh_table_leads(&table, &fde))
 			continue;

@@ -326,11 +326,31 @@ static int add_data(const struct vf *vf, struct named_data *own, uint64_t to)
 	return mp_push(own->list, own->nr, own->max, (struct named_word){to, word});
 }
 
+static int by_address(const void *x, const void *y)
+{
+	const struct named_word *a = x, *b = y;
+
+	return (a->at > b->at) - (a->at < b->at);
+}
+
+static void drop_duplicates(struct named_data *data)
+{
+	uint32_t nr = 0;
+
+	if (data->nr > 1)
+		qsort(data->list, data->nr, sizeof(*data->list), by_address);
+	for (uint32_t i = 0; i < data->nr; i++)
+		if (!nr || data->list[nr - 1].at != data->list[i].at)
+			data->list[nr++] = data->list[i];
+	data->nr = nr;
+}
+
 /* @own: the data that operands of @fde name. Return: 0, -ENOMEM. */
 static int read_own_data(const struct vf *vf, const struct vf_fde *fde, struct named_data *own)
 {
 	uint64_t end = fde->start + fde->size;
 	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
+	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
 	struct vf_insn insn;
 	int ret = 0;
 
@@ -340,11 +360,12 @@ static int read_own_data(const struct vf *vf, const struct vf_fde *fde, struct n
 			break;
 		if (insn.disp_off)
 			ret = add_data(vf, own, insn.target);
-		if (!ret && insn.abs_off)
+		if (!ret && fixed && insn.abs_off)
 			ret = add_data(vf, own, (uint64_t)insn.abs);
-		if (!ret && insn.imm_size >= 4)
+		if (!ret && (fixed ? insn.imm_size >= 4 : insn.imm_size == 8))
 			ret = add_data(vf, own, (uint64_t)insn.imm);
 	}
+	drop_duplicates(own);
 	return ret;
 }
 

@@ -25,6 +25,8 @@
 #define ROW 64
 /* Bytes from an address that an operand names to a word that belongs to it, where numbers may be addresses. */
 #define NEAR_NAME 1024
+/* Bytes of code to read for words that may be labels. */
+#define MAX_READ (UINT64_C(1) << 30)
 /* Number of words that must lead to instructions if they count from an address in code. */
 #define RUN 8
 
@@ -250,6 +252,7 @@ struct words {
 	const struct vf_fde *owner; /* of which function names_between() was asked last */
 	uint64_t from, to;
 	bool owns;
+	uint64_t read; /* bytes of functions that names_between() has read */
 };
 
 static void go_to(const struct vf *vf, struct words *w, uint64_t at)
@@ -273,12 +276,17 @@ static bool names_between(const struct vf *vf, struct words *w, const struct vf_
 			  uint64_t from, uint64_t to)
 {
 	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
+	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
 	uint64_t span = to - from;
 	struct vf_insn insn;
 
 	/* The words of a large table follow each other. */
 	if (w->owner == fde && w->from == from && (w->owns ? w->to <= to : w->to == to))
 		return w->owns;
+	/* No honest file has so many words between the functions' own. */
+	w->read += fde->size;
+	if (w->read > MAX_READ)
+		return false;
 	w->owner = fde;
 	w->from = from;
 	w->to = to;
@@ -287,8 +295,9 @@ static bool names_between(const struct vf *vf, struct words *w, const struct vf_
 		if (!vf_decode(b + k, fde->size - k, fde->start + k, &insn))
 			return false;
 		w->owns = (insn.disp_off && insn.target - from <= span) ||
-			  (insn.abs_off && (uint64_t)insn.abs - from <= span) ||
-			  (insn.imm_size >= 4 && (uint64_t)insn.imm - from <= span);
+			  (fixed && insn.abs_off && (uint64_t)insn.abs - from <= span) ||
+			  ((fixed ? insn.imm_size >= 4 : insn.imm_size == 8) &&
+			   (uint64_t)insn.imm - from <= span);
 	}
 	return w->owns;
 }
@@ -416,8 +425,8 @@ static void look_at_relocs(const struct vf *vf, const struct mp_reloc *rel, uint
 /* May the word be an address of the file, or one or two small numbers? */
 static bool is_like_word(const struct vf *vf, uint64_t word)
 {
-	return word - vf->old.image_start < vf->old.image_end - vf->old.image_start ||
-	       word + (1 << 16) < 1 << 17 || !(word & 0xffff0000ffff0000);
+	return mp_elf_bytes(vf->o, word, 1) || word + (1 << 16) < 1 << 17 ||
+	       !(word & 0xffff0000ffff0000);
 }
 
 /* Does the number of 8 bytes at @at lead into code, but between two instructions? Then no address stands beside it. */
@@ -437,7 +446,7 @@ static void look_at_numbers(const struct vf *vf, const struct mp_section *sec)
 {
 	const uint8_t *p = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
 	unsigned int like = BEFORE; /* such words before this one */
-	struct words w = {0};
+	struct words w = {.next = vf_bits_next(&vf->old.data_ref, sec->vaddr, vf->old.image_end)};
 
 	for (uint64_t k = -sec->vaddr & 7; p && k + 8 <= sec->size; k += 8) {
 		uint64_t at = sec->vaddr + k, word;

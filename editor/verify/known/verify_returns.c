@@ -95,7 +95,8 @@ static bool leaves(const struct vf_full *f)
 	       f->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
 }
 
-static bool changes_return(const struct vf *vf, const struct vf_fde *fde)
+/* @framed: the function has unwind information, which tells where it ends. */
+static bool changes_return(const struct vf *vf, const struct vf_fde *fde, bool framed)
 {
 	uint64_t at = fde->start, end = at + fde->size;
 	int64_t distance = 0;
@@ -112,7 +113,7 @@ static bool changes_return(const struct vf *vf, const struct vf_fde *fde)
 		distance = distance_behind(&f, distance);
 		if (distance < 0)
 			return false;
-		if (distance == 8 && f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+		if (framed && distance == 8 && f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
 		    sets(&f, ZYDIS_REGISTER_RBP) && f.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
 		    f.op[1].reg.value == ZYDIS_REGISTER_RSP && writes_above_frame(vf, fde, at))
 			return true;
@@ -160,8 +161,7 @@ int vf_find_returns(const struct vf *vf)
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < eh->nr_fdes; i++) {
-		if (!vf_bits_get(&vf->old.target, eh->fdes[i].start) ||
-		    !changes_return(vf, &eh->fdes[i]))
+		if (!changes_return(vf, &eh->fdes[i], true))
 			continue;
 		vf_bits_set(&changing, eh->fdes[i].start);
 		any = true;
@@ -171,7 +171,7 @@ int vf_find_returns(const struct vf *vf)
 	     at = vf_bits_next(&vf->old.target, at + 1, end)) {
 		struct vf_fde bare = {.start = at, .size = end - at < BARE ? end - at : BARE};
 
-		if (vf_eh_find(eh, at) || !changes_return(vf, &bare))
+		if (vf_eh_find(eh, at) || !changes_return(vf, &bare, false))
 			continue;
 		vf_bits_set(&changing, at);
 		any = true;

@@ -170,8 +170,8 @@ static bool is_found(const struct vf_eh *eh, const struct vf_fde *fde, bool *spl
 	uint32_t lo = 0;
 
 	*split = false;
-	if (!fde->size || !fde->start || !eh->nr_rows)
-		return fde->size && fde->start;
+	if (!eh->nr_rows)
+		return true;
 	lo = mp_search(i, 0, eh->nr_rows, row(eh, i, 0) <= fde->start);
 	*split = lo < eh->nr_rows && row(eh, lo, 0) - fde->start < fde->size;
 	return lo && row(eh, lo - 1, 1) == fde->vaddr;
@@ -202,19 +202,15 @@ static int read_entry(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c
 		(struct vf_fde){.vaddr = at, .cie = (uint32_t)cie, .nr = eh->nr_fdes};
 	if (!read_fde(c, &eh->cies[cie], eh->strict, &eh->fdes[eh->nr_fdes]))
 		return vf_refuse(vf, at, "FDE not understood");
-	/*
-	 * The linker leaves FDEs of discarded functions with size or start 0; outputs have none. Nor have they those that
-	 * the original's search table hides.
-	 */
-	if (is_found(eh, &eh->fdes[eh->nr_fdes], &split))
-		eh->nr_fdes++;
-	else if (eh->strict)
-		return vf_refuse(vf, at, "an FDE covers nothing");
-	else
-		split = false;
+	/* The linker leaves FDEs of discarded functions with size or start 0; outputs have none. */
+	if (!eh->fdes[eh->nr_fdes].size || !eh->fdes[eh->nr_fdes].start)
+		return eh->strict ? vf_refuse(vf, at, "an FDE covers nothing") : 0;
+	if (!is_found(eh, &eh->fdes[eh->nr_fdes], &split))
+		return vf_refuse(vf, at, "the search table does not lead to this FDE");
 	if (split)
 		return vf_refuse(vf, at,
 				 "a row of the search table begins in the middle of this FDE");
+	eh->nr_fdes++;
 	return 0;
 }
 

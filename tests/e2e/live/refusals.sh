@@ -199,7 +199,7 @@ if [ "$(id -u)" = 0 ] && unshare -m true; then
 		echo "no /proc/PID/attr: AppArmor is not tried"
 	fi
 	sees "a shadow stack" "a shadow stack guards" \
-		"{ cat /proc/$pid/status; echo 'x86_Thread_features: shstk'; } >seen/status; mount --bind seen/status /proc/$pid/status"
+		"{ echo 'x86_Thread_features: shstk'; cat /proc/$pid/status; } >seen/status; mount --bind seen/status /proc/$pid/status"
 fi
 odd sibling
 sleep 0.2
@@ -229,16 +229,21 @@ kill -STOP "$pid"
 awaits "grep -q 'State:.T' /proc/$pid/status"
 refused stopped "it is stopped"
 kill -CONT "$pid"
-group=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)/morph-refusals.$$
-if mkdir "$group" 2>/dev/null && [ -e "$group/cgroup.freeze" ]; then
+# Where systemd mounts control groups
+mount=$(awk '$3 == "cgroup2" && ($2 == "/sys/fs/cgroup" || $2 == "/sys/fs/cgroup/unified") { print $2; exit }' \
+	/proc/self/mounts)
+group=$mount/morph-refusals.$$
+if [ -n "$mount" ] && mkdir "$group" 2>/dev/null && [ -e "$group/cgroup.freeze" ]; then
 	at_exit "echo 0 >'$group/cgroup.freeze'; kill -9 $pid; sleep 0.2; rmdir '$group'; rm -rf '$dir'"
 	echo "$pid" >"$group/cgroup.procs" && echo 1 >"$group/cgroup.freeze"
 	awaits "grep -q 'frozen 1' '$group/cgroup.events'"
 	refused frozen "its control group is frozen"
 	echo 0 >"$group/cgroup.freeze"
-	echo "$pid" >"${group%/*}/cgroup.procs"
-	rmdir "$group"
+	kill -9 "$pid"
+	awaits "rmdir '$group' 2>/dev/null"
+	odd
 else
+	[ -z "$mount" ] || rmdir "$group" 2>/dev/null
 	echo "no control group: a frozen one is not tried"
 fi
 gdb -q -batch -p "$pid" -ex "shell touch traced; sleep 3" >/dev/null 2>&1 &

@@ -4,7 +4,7 @@
 // modes: nopie static
 // kinds: stock stripped
 // stays: halves words
-// moves: main
+// copies: main
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
