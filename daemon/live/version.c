@@ -628,8 +628,9 @@ static int know_all(const struct md_version *v, const struct md_versions *mapped
 	return r;
 }
 
+/* @others: pages that no version changes may differ. */
 static int check_segment(struct md_version *v, const struct md_versions *mapped,
-			 const Elf64_Phdr *p, struct mp_err *err)
+			 const Elf64_Phdr *p, bool others, struct mp_err *err)
 {
 	const bool code = p->p_flags & PF_X;
 	uint64_t start = p->p_vaddr & -(uint64_t)MD_LIVE_PAGE, end = p->p_vaddr + p->p_filesz;
@@ -653,7 +654,7 @@ static int check_segment(struct md_version *v, const struct md_versions *mapped,
 
 			if (memcmp(now + k, v->original->data + off + k,
 				   in_file < MD_LIVE_PAGE ? in_file : MD_LIVE_PAGE))
-				r = explain(v, mapped, at + k, now + k, code, err);
+				r = explain(v, mapped, at + k, now + k, code && !others, err);
 		}
 	}
 	return r;
@@ -690,7 +691,7 @@ int md_version_check_text(struct md_version *v, const struct md_versions *mapped
 		const Elf64_Phdr *p = &v->original->phdrs[i];
 
 		if (p->p_type == PT_LOAD && ((p->p_flags & PF_X) || (all && !(p->p_flags & PF_W))))
-			r = check_segment(v, mapped, p, err);
+			r = check_segment(v, mapped, p, whole, err);
 	}
 	if (!r)
 		r = check_pages(v, mapped, whole, err);

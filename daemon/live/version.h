@@ -129,7 +129,8 @@ int md_version_pages(struct md_version *version, const struct md_versions *mappe
 bool md_version_has_page(const struct md_version *version, uint64_t vaddr);
 /*
  * md_version_check_text - does the original's code have the bytes of its file? Pages that @version or a @mapped version
- * changes may have those of such a version; with @whole, not those of @version. Reads the changes of @mapped versions only
+ * changes may have those of such a version; with @whole, not those of @version, and pages that none changes are not
+ * asked: somebody may have uprobes there. Reads the changes of @mapped versions only
  * until each page is explained: then no page has the bytes of one whose changes are not known. For all other versions,
  * version->pages is set afterwards. Return: 0; -EPERM, -EIO, each with a message.
  */

@@ -25,7 +25,11 @@ __attribute__((noinline)) int step(int want)
 	fflush(stdout);
 	return 1;
 }
-/* A function with a system call of its own has no copy. */
+/* A function with a system call of its own has no copy. This one has a page of its own. */
+__attribute__((used, section(".text.apart"), aligned(4096))) void apart(void)
+{
+	__asm__ volatile("syscall" : : "a"(110) : "rcx", "r11", "memory");
+}
 int main(void)
 {
 	int want = g(40);
@@ -42,7 +46,7 @@ C
 gcc -O1 -no-pie -o target target.c && gcc -O1 -D_GNU_SOURCE -o probe "$root/tests/e2e/live/probe.c" || exit 1
 libc=$(ldd ./target | awk '$1 == "libc.so.6" { print $3 }')
 
-# probe FILE OFFSET [return]: set $probe
+# probe FILE OFFSET [PID]: set $probe
 probe() {
 	: >probe.txt
 	./probe "$@" >probe.txt 2>probe.err &
@@ -94,10 +98,17 @@ live undo "$pid" || fail "undo behind a probe: $(cat err.txt)"
 text_is target || fail "undo behind a probe: the code differs from the file's"
 steps "after undo behind a probe"
 
+# ---- a probe in a page that no version changes
+live adopt "$pid" target.live || fail "adopt before a probe elsewhere: $(cat err.txt)"
+probe "$PWD/target" "$(offset apart)"
+live undo "$pid" || fail "undo with a probe elsewhere: $(cat err.txt)"
+unprobe
+text_is target || fail "undo with a probe elsewhere: the code differs from the file's"
+
 # ---- a function that returns to a copy, and the kernel knows where
 live adopt "$pid" target.live || fail "adopt again: $(cat err.txt)"
 steps "after adopt again"
-probe "$libc" "0x$(nm -D "$libc" | awk '$3 ~ /^read@@/ { print $1 }')" return
+probe "$libc" "0x$(nm -D "$libc" | awk '$3 ~ /^read@@/ { print $1 }')" "$pid"
 steps "with a probed return"
 # It waits in read(), whose return address only the kernel has.
 awaits "[ \"\$(cut -d' ' -f1 /proc/$pid/syscall)\" = 0 ]"
