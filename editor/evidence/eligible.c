@@ -6,6 +6,7 @@
 #include "editor/evidence/eligible.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,12 @@ int me_eligible_file(const struct mp_elf *elf, struct mp_err *err)
 			mp_elf_section(elf, ".debug_frame") || mp_elf_section(elf, ".zdebug_frame")
 				? ", only in .debug_frame"
 				: "");
+	/* Some unwinders find such an FDE, others do not. */
+	if (elf->odd_fde)
+		return mp_err_set(err, EPERM,
+				  "has unwind information, at 0x%" PRIx64
+				  ", to which its search table does not lead",
+				  elf->odd_fde);
 	return me_ranges_file(elf, err);
 }
 

@@ -152,8 +152,7 @@ static int add_entry(struct writer *w, uint64_t pc, uint64_t size, size_t off)
 	return 0;
 }
 
-static int put_old_fde(struct writer *w, const struct mp_eh_table *table,
-		       const struct mp_eh_cie *cie, const struct mp_eh_fde *fde)
+static int put_old_fde(struct writer *w, const struct mp_eh_cie *cie, const struct mp_eh_fde *fde)
 {
 	const struct known_cie *known = find_cie(w, cie->vaddr);
 	size_t start, end;
@@ -162,11 +161,6 @@ static int put_old_fde(struct writer *w, const struct mp_eh_table *table,
 	/* A linker leaves FDEs of dropped code. */
 	if (!fde->start || !fde->size)
 		return 0;
-	/* LLVM's unwinder, and one that the program has registered .eh_frame with, find it without the table. */
-	if (!mp_eh_table_leads(table, fde))
-		return refuse(w, fde->vaddr, "an FDE that the search table does not lead to");
-	if (mp_eh_table_splits(table, fde))
-		return refuse(w, fde->vaddr, "a row of the search table in the middle of an FDE");
 	if (!known)
 		return refuse(w, fde->vaddr, "an FDE before its CIE");
 	start = start_fde(w, known, fde->start, fde->size, fde->lsda);
@@ -192,16 +186,12 @@ static int put_old(struct writer *w)
 {
 	struct mp_cursor first, cur;
 	struct mp_eh_cie cie = {0};
-	struct mp_eh_table table;
 	struct mp_eh_fde fde;
 	bool sized;
 	int ret;
 
 	if (!mp_eh_frame_find(w->elf, &first, &sized))
 		return mp_err_set(w->err, EBADMSG, "%s: no .eh_frame", w->elf->path);
-	mp_eh_table_find(w->elf, &table);
-	if (!table.sorted)
-		return refuse(w, table.hdr_vaddr, "a search table out of order");
 	cur = first;
 	while (cur.p < cur.end) {
 		uint64_t at = cur.vaddr;
@@ -215,7 +205,7 @@ static int put_old(struct writer *w)
 		if (ret == 1)
 			ret = put_cie(w, &cie);
 		else if (ret == 2)
-			ret = put_old_fde(w, &table, &cie, &fde);
+			ret = put_old_fde(w, &cie, &fde);
 		if (ret)
 			return ret;
 	}

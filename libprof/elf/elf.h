@@ -84,6 +84,7 @@ struct mp_elf {
 	uint32_t nr_symbols;
 	struct mp_fde *fdes; /* sorted by start */
 	uint32_t nr_fdes;
+	uint64_t odd_fde; /* an FDE to which the search table does not lead, or not for all of its code; 0: none */
 	struct mp_reloc *relocs; /* static ones (--emit-relocs) against SHF_ALLOC sections */
 	uint32_t nr_relocs;
 	struct mp_reloc *dyn_relocs; /* .rela.dyn, .rela.plt, DT_RELR expanded */

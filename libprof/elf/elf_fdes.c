@@ -71,6 +71,7 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 	if (!mp_eh_frame_find(elf, &first, &sized))
 		return 0;
 	mp_eh_table_find(elf, &table);
+	elf->odd_fde = table.sorted ? 0 : table.hdr_vaddr;
 	cur = first;
 	while (cur.p < cur.end) {
 		uint64_t at = cur.vaddr;
@@ -82,11 +83,13 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 			return mp_err_set(err, EBADMSG, "%s: damaged .eh_frame at 0x%" PRIx64,
 					  elf->path, at);
 		/*
-		 * Skip entries of unknown kind: their functions count as having no FDE.
-		 * So do functions to whose FDEs the search table does not lead.
+		 * Skip entries of unknown kind, and what the linker left of code that it dropped: functions without an entry
+		 * count as having no FDE.
 		 */
-		if (ret != 2 || !mp_eh_table_leads(&table, &fde))
+		if (ret != 2 || !fde.start || !fde.size)
 			continue;
+		if (!mp_eh_table_leads(&table, &fde) || mp_eh_table_splits(&table, &fde))
+			elf->odd_fde = fde.vaddr;
 		ret = append_fde(elf, &cie, &fde, &room, err);
 		if (ret)
 			return ret;

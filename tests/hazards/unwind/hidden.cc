@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An empty function in front of another one: lld's search table has one row for both, that of the empty function, so
 // libgcc does not find the other one, and exceptions end there; LLVM's unwinder finds it.
-// refused: an FDE that the search table does not lead to
+// refused: to which its search table does not lead
 // only: clang
 // linkers: lld bfd gold mold
 // moves: thrower
