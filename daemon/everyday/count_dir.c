@@ -20,8 +20,10 @@
 #define MAX_NAMES 4096
 #define DEPTH	  4 /* of what is removed */
 
-int md_count_dir_make(const char *path, struct mp_err *err)
+int md_count_dir_make(const char *path, bool keep, struct mp_err *err)
 {
+	if (keep && !access(path, F_OK))
+		return 0;
 	md_count_dir_remove(path);
 	if (mkdir(path, 0700) || chmod(path, 01777))
 		return mp_err_set(err, errno == EEXIST ? ENOTEMPTY : errno, "%s: %s", path,

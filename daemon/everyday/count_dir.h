@@ -8,12 +8,16 @@
 #ifndef MD_COUNT_DIR_H
 #define MD_COUNT_DIR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "libprof/base/err.h"
 
-/* Makes @path, empty. Return: 0, -errno. */
-int md_count_dir_make(const char *path, struct mp_err *err);
+/*
+ * Makes @path, empty. @keep: what is there stays: a running process whose version an earlier worker has put there has its
+ * file mapped for as long as a thread is in the copies. Return: 0, -errno.
+ */
+int md_count_dir_make(const char *path, bool keep, struct mp_err *err);
 /*
  * md_count_dir_read - the sums over all users. @counters: @nr of them. @table_hash: of the version's table of counters
  * (mp_counts_file_add). Files that are no such counts are left out. Return: 0: also if there is no directory or no file;

@@ -135,7 +135,7 @@ static int begin(struct md_task *t, struct md_live *live)
 
 	live->forget = forget;
 	/* Processes of files that an earlier worker put there go on to count, but nobody watches their time. */
-	ret = md_count_dir_make(dir.text, t->err);
+	ret = md_count_dir_make(dir.text, live->running, t->err);
 	if (!ret)
 		ret = md_counting_new(file.text, dir.text, &live->counting, t->err);
 	if (!ret)

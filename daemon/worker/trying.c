@@ -80,7 +80,7 @@ int md_trying_new(struct md_task *task, struct md_trying **out)
 		ret = open_versions(task, t);
 	/* Processes of files that an earlier worker put there would go on to count, but nobody watches their time. */
 	for (int v = 0; t->metered && !ret && v < 2; v++)
-		ret = md_count_dir_make(t->dir[v].text, task->err);
+		ret = md_count_dir_make(t->dir[v].text, md_running_is(&task->dir), task->err);
 	if (ret)
 		md_trying_free(t);
 	else

@@ -94,7 +94,7 @@ TEST(count_dir_reads_files_of_their_owners_alone)
 
 	ck_assert_int_eq(md_count_dir_read(path.text, HASH, counters, COUNT, &err), 0);
 	ck_assert(!counters[0]);
-	ck_assert_int_eq(md_count_dir_make(path.text, &err), 0);
+	ck_assert_int_eq(md_count_dir_make(path.text, false, &err), 0);
 	ck_assert(!stat(path.text, &st) && (st.st_mode & 07777) == 01777);
 	snprintf(own, sizeof(own), "%s/%u", path.text, geteuid());
 	write_counts(own, HASH, 10);
@@ -151,7 +151,7 @@ TEST(count_dir_adds_counters_around_holes)
 	char own[PATH_MAX + 32];
 	int fd;
 
-	ck_assert_int_eq(md_count_dir_make(path.text, &err), 0);
+	ck_assert_int_eq(md_count_dir_make(path.text, false, &err), 0);
 	snprintf(own, sizeof(own), "%s/%u", path.text, geteuid());
 	fd = open(own, O_WRONLY | O_CREAT, 0600);
 	ck_assert(pwrite(fd, &header, sizeof(header), 0) == sizeof(header) &&
@@ -179,7 +179,7 @@ TEST(count_dir_tells_what_users_do_from_what_the_machine_lacks)
 	char own[PATH_MAX + 32];
 	int s = socket(AF_UNIX, SOCK_STREAM, 0), d;
 
-	ck_assert_int_eq(md_count_dir_make(path.text, &err), 0);
+	ck_assert_int_eq(md_count_dir_make(path.text, false, &err), 0);
 	snprintf(own, sizeof(own), "%s/%u", path.text, geteuid());
 	write_counts(own, HASH, 10);
 	/* A socket cannot be opened. */
@@ -206,13 +206,13 @@ TEST(count_dir_is_made_anew_whatever_its_users_left)
 	char deep[PATH_MAX + 64];
 	struct stat st;
 
-	ck_assert_int_eq(md_count_dir_make(path.text, &err), 0);
+	ck_assert_int_eq(md_count_dir_make(path.text, false, &err), 0);
 	strcpy(deep, path.text);
 	for (int i = 0; i < 12; i++) {
 		strcat(deep, "/0");
 		ck_assert(!mkdir(deep, 0755));
 	}
-	ck_assert_msg(!md_count_dir_make(path.text, &err), "%s", err.msg);
+	ck_assert_msg(!md_count_dir_make(path.text, false, &err), "%s", err.msg);
 	ck_assert(!stat(path.text, &st) && st.st_nlink == 2 && (st.st_mode & 07777) == 01777);
 	md_count_dir_remove(path.text);
 	ck_assert_int_eq(access(path.text, F_OK), -1);
