@@ -180,7 +180,9 @@ END
 chmod 755 outside/systemd-run
 PATH=$dir/outside:$PATH INVOCATION_ID=1 begin_work
 wait_for trying "children"
-awaits '[ "$(versions)" = "metered-new metered-new metered-new" ]' || fail "children: in use is $(versions)"
+# Blocks are shorter than it takes to ask three processes.
+awaits 'kill -STOP $worker_pid; now=$(versions); kill -CONT $worker_pid; [ "$now" = "metered-new metered-new metered-new" ]' ||
+	fail "children: in use is $now"
 says asked '^--quiet --wait --pipe --collect -- .*/morph live --json adopt --counts=' "children"
 m 0 "undo" undo "$dir/prog"
 awaits "[ \"\$(db 'SELECT state FROM job')\" = undone ]" || fail "undo: $(db 'SELECT state, detail FROM job')"
