@@ -181,7 +181,8 @@ chmod 755 outside/systemd-run
 PATH=$dir/outside:$PATH INVOCATION_ID=1 begin_work
 wait_for trying "children"
 # Blocks are shorter than it takes to ask three processes.
-awaits 'kill -STOP $worker_pid; now=$(versions); kill -CONT $worker_pid; [ "$now" = "metered-new metered-new metered-new" ]' ||
+awaits 'kill -STOP $worker_pid; now=$(versions); kill -CONT $worker_pid
+	[ "$now" = "metered-new metered-new metered-new" ] || ! sleep 0.4' ||
 	fail "children: in use is $now"
 says asked '^--quiet --wait --pipe --collect -- .*/morph live --json adopt --counts=' "children"
 m 0 "undo" undo "$dir/prog"
