@@ -121,7 +121,7 @@ static bool group_is_frozen(const char *mount, char *group, size_t size)
  */
 static bool is_frozen(pid_t pid)
 {
-	/* Where systemd mounts the unified hierarchy: alone, and beside version 1. */
+	/* systemd mounts version 2 of control groups at the first one; if it mounts version 1 as well, at the second one. */
 	static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 	char name[64], *line = NULL, group[PATH_MAX + 64];
 	size_t room = 0;

@@ -371,7 +371,7 @@ struct places {
 	void *ctx;
 };
 
-/* What a field says of a function's entry may be a pointer; inside a function it is a place. */
+/* A field that names a function's entry may be a pointer. One that names an instruction inside a function is a place. */
 static void found_field(const struct places *x, uint64_t vaddr, bool patched)
 {
 	uint32_t func = mp_cfg_func_at(x->cfg, vaddr);

@@ -302,22 +302,14 @@ void mp_eh_table_find(const struct mp_elf *elf, struct mp_eh_table *table)
 
 bool mp_eh_table_leads(const struct mp_eh_table *table, const struct mp_eh_fde *fde)
 {
-	uint32_t end;
+	uint32_t next;
 
-	if (!fde->size || !fde->start)
-		return false;
 	if (!table->rows)
 		return true;
-	/* Of several rows with one address, unwinders take the last one. */
-	end = mp_search(i, 0, table->nr, row_word(table, i, 0) <= fde->start);
-	return end && row_word(table, end - 1, 4) == fde->vaddr;
-}
-
-bool mp_eh_table_splits(const struct mp_eh_table *table, const struct mp_eh_fde *fde)
-{
-	return table->rows &&
-	       mp_search(i, 0, table->nr, row_word(table, i, 0) <= fde->start) !=
-		       mp_search(i, 0, table->nr, row_word(table, i, 0) < fde->start + fde->size);
+	/* If several rows have the same address, unwinders take the last of them. */
+	next = mp_search(i, 0, table->nr, row_word(table, i, 0) <= fde->start);
+	return next && row_word(table, next - 1, 4) == fde->vaddr &&
+	       (next == table->nr || row_word(table, next, 0) >= fde->start + fde->size);
 }
 
 bool mp_eh_frame_find(const struct mp_elf *elf, struct mp_cursor *cur, bool *sized)

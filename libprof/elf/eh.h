@@ -72,11 +72,8 @@ struct mp_eh_table {
 
 void mp_eh_table_find(const struct mp_elf *elf, struct mp_eh_table *table);
 
-/* True for an FDE of code to which the table leads, or if there is no table. Linkers leave FDEs with size or start 0 of code that they dropped. */
+/* Does the table lead to the FDE, which is not empty, from all of its code? True if there is no table. */
 bool mp_eh_table_leads(const struct mp_eh_table *table, const struct mp_eh_fde *fde);
-
-/* True if a row begins inside the FDE's code: unwinders do not find the FDE for what follows. */
-bool mp_eh_table_splits(const struct mp_eh_table *table, const struct mp_eh_fde *fde);
 
 /* Reads the FDE at @fde_vaddr (of elf->fdes) again, with its CIE. Return: 0, -EBADMSG. */
 int mp_eh_read_fde(const struct mp_elf *elf, uint64_t fde_vaddr, struct mp_eh_cie *cie,

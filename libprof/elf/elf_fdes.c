@@ -88,7 +88,7 @@ int mp_elf_read_fdes(struct mp_elf *elf, struct mp_err *err)
 		 */
 		if (ret != 2 || !fde.start || !fde.size)
 			continue;
-		if (!mp_eh_table_leads(&table, &fde) || mp_eh_table_splits(&table, &fde))
+		if (!mp_eh_table_leads(&table, &fde))
 			elf->odd_fde = fde.vaddr;
 		ret = append_fde(elf, &cie, &fde, &room, err);
 		if (ret)

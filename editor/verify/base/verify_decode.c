@@ -288,3 +288,17 @@ size_t vf_nop_len(const uint8_t *p, size_t avail)
 			return len;
 	return 0;
 }
+
+unsigned int vf_may_name(const struct vf *vf, const struct vf_insn *insn, uint64_t to[3])
+{
+	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
+	unsigned int nr = 0;
+
+	if (insn->disp_off)
+		to[nr++] = insn->target;
+	if (fixed && insn->abs_off)
+		to[nr++] = (uint64_t)insn->abs;
+	if (fixed ? insn->imm_size >= 4 : insn->imm_size == 8)
+		to[nr++] = (uint64_t)insn->imm;
+	return nr;
+}

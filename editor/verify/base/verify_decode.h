@@ -78,4 +78,10 @@ struct vf_full {
 /* Decodes the original's instruction at @at, which must end by @end. Return: false: there is none. */
 bool vf_decode_full(const struct vf *vf, uint64_t at, uint64_t end, struct vf_full *f);
 
+/*
+ * Sets @to to the addresses that the operands may name: absolute ones only in a file with fixed addresses, and
+ * immediates there, or if they have 8 bytes. Return: their number, 3 at most.
+ */
+unsigned int vf_may_name(const struct vf *vf, const struct vf_insn *insn, uint64_t to[3]);
+
 #endif

@@ -350,20 +350,16 @@ static int read_own_data(const struct vf *vf, const struct vf_fde *fde, struct n
 {
 	uint64_t end = fde->start + fde->size;
 	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
-	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
 	struct vf_insn insn;
+	uint64_t to[3];
 	int ret = 0;
 
 	own->nr = 0;
 	for (uint64_t at = fde->start; !ret && b && at < end; at += insn.len, b += insn.len) {
 		if (!vf_decode(b, end - at, at, &insn))
 			break;
-		if (insn.disp_off)
-			ret = add_data(vf, own, insn.target);
-		if (!ret && fixed && insn.abs_off)
-			ret = add_data(vf, own, (uint64_t)insn.abs);
-		if (!ret && (fixed ? insn.imm_size >= 4 : insn.imm_size == 8))
-			ret = add_data(vf, own, (uint64_t)insn.imm);
+		for (unsigned int i = vf_may_name(vf, &insn, to); !ret && i--;)
+			ret = add_data(vf, own, to[i]);
 	}
 	drop_duplicates(own);
 	return ret;

@@ -265,7 +265,7 @@ static void go_to(const struct vf *vf, struct words *w, uint64_t at)
 		w->run = at;
 		w->labels = has_switch(vf, at);
 	} else if (w->named == at) {
-		/* Where numbers may be addresses, the operand may name the middle of a table by chance. */
+		/* If numbers may be addresses, some operand equals an address in the middle of a table by chance. */
 		w->labels = (w->labels && numbers_are_addresses(vf)) || has_switch(vf, at);
 	}
 	w->last = at;
@@ -276,8 +276,7 @@ static bool names_between(const struct vf *vf, struct words *w, const struct vf_
 			  uint64_t from, uint64_t to)
 {
 	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
-	bool fixed = vf->o->ehdr.e_type == ET_EXEC;
-	uint64_t span = to - from;
+	uint64_t span = to - from, named[3];
 	struct vf_insn insn;
 
 	/* The words of a large table follow each other. */
@@ -294,10 +293,8 @@ static bool names_between(const struct vf *vf, struct words *w, const struct vf_
 	for (uint64_t k = 0; b && k < fde->size && !w->owns; k += insn.len) {
 		if (!vf_decode(b + k, fde->size - k, fde->start + k, &insn))
 			return false;
-		w->owns = (insn.disp_off && insn.target - from <= span) ||
-			  (fixed && insn.abs_off && (uint64_t)insn.abs - from <= span) ||
-			  ((fixed ? insn.imm_size >= 4 : insn.imm_size == 8) &&
-			   (uint64_t)insn.imm - from <= span);
+		for (unsigned int i = vf_may_name(vf, &insn, named); i--;)
+			w->owns |= named[i] - from <= span;
 	}
 	return w->owns;
 }
@@ -311,7 +308,7 @@ static bool holds_addresses(const struct vf *vf, const struct mp_section *sec)
 	return numbers_are_addresses(vf) && (sec->name[0] != '.' || !(sec->flags & SHF_WRITE));
 }
 
-/* Of a writable section only addresses count, at multiples of 4. */
+/* In a writable section, only words at multiples of 4 that hold an address count. */
 static void look_at_variables(const struct vf *vf, const struct mp_section *sec)
 {
 	uint64_t end = sec->vaddr + sec->size;
@@ -324,7 +321,7 @@ static void look_at_variables(const struct vf *vf, const struct mp_section *sec)
 	}
 }
 
-/* What an address in a section of the program's own means: bit 0: it is a place; bit 1: it is a function's start. */
+/* Return: 1: @to is an instruction inside a function; 2: it is a function's start; 0: neither. *@fde: the function. */
 static unsigned int kind_of(const struct vf *vf, uint64_t to, struct vf_fde **fde)
 {
 	*fde = to >= vf->old.text_start && to < vf->old.text_end && vf_bits_get(&vf->old.grid, to)
@@ -419,7 +416,7 @@ static void look_at_relocs(const struct vf *vf, const struct mp_reloc *rel, uint
 	}
 }
 
-/* So many words before one that is taken for an address must be like words, too: texts contain any number. */
+/* A number is taken for an address if so many words before it are like words, too: texts contain any number. */
 #define BEFORE 4
 
 /* May the word be an address of the file, or one or two small numbers? */

@@ -242,7 +242,7 @@ static void mark_place(const struct vf *vf, uint64_t vaddr)
 		fde->flags |= VF_FDE_KNOWN;
 }
 
-/* What a field of a program's own table says: an instruction inside a function. */
+/* A field of a program's own table names @vaddr. If an instruction inside a function is there, the function stays. */
 static void mark_inside(const struct vf *vf, uint64_t vaddr)
 {
 	struct vf_fde *fde = vf_bits_get(&vf->old.grid, vaddr) ? vf_eh_find(&vf->old.eh, vaddr)

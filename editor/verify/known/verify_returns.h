@@ -4,7 +4,7 @@
 
 struct vf;
 
-/* Mark functions with a direct call that returns to another place than behind it. Return: 0, -ENOMEM, -EBADMSG. */
+/* Mark functions with a direct call that returns to another place than behind it. Return: 0, -ENOMEM. */
 int vf_find_returns(const struct vf *vf);
 
 #endif

@@ -163,7 +163,8 @@ static int find_rows(const struct vf *vf, struct vf_eh *eh, struct vf_cursor *c)
 }
 
 /*
- * Do unwinders find the FDE? Of several rows with one address, they take the last one. *@split: not for all of its code.
+ * Does the table lead to the FDE? If several rows have the same address, unwinders take the last of them. *@split: it
+ * leads to another one for a part of the code.
  */
 static bool is_found(const struct vf_eh *eh, const struct vf_fde *fde, bool *split)
 {

@@ -261,7 +261,7 @@ static bool walks_stack(const struct mp_elf *elf)
 		const struct mp_symbol *sym = &elf->symbols[i];
 		const char *name = sym->name;
 
-		/* What is stripped and imports nothing contains all libraries. */
+		/* A stripped file that imports nothing contains its libraries, and perhaps an unwinder without a name. */
 		if (!sym->dynamic || (sym->bind == STB_GLOBAL && sym->shndx == SHN_UNDEF))
 			stripped = false;
 		for (size_t k = 0; name && k < sizeof(names) / sizeof(names[0]); k++)

@@ -301,7 +301,7 @@ static bool holds_addresses(const struct places *p, const struct mp_section *sec
 	return p->absolute && (!(sec->flags & SHF_WRITE) || *sec->name != '.');
 }
 
-/* Of a writable section only addresses count, at multiples of 4. */
+/* In a writable section, only words at multiples of 4 that hold an address count. */
 static void look_at_variables(const struct places *p, const struct mp_section *sec,
 			      const uint8_t *bytes)
 {

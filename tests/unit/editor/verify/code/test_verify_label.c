@@ -21,7 +21,7 @@ static uint64_t address_of(const struct mp_elf *elf, const char *name)
 	return 0;
 }
 
-/* What the word at @vaddr holds in the running program. */
+/* Return: the value that the word at @vaddr has while the program runs. */
 static uint64_t word_at(const struct mp_elf *elf, uint64_t vaddr)
 {
 	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(elf, vaddr);
