@@ -247,6 +247,7 @@ static double least_s(const struct md_task *t)
 static int is_enough(struct md_task *t, struct md_live *live)
 {
 	const struct md_counting *c = live->counting;
+	struct mp_meter meter;
 	double more;
 	int ret;
 
@@ -254,8 +255,10 @@ static int is_enough(struct md_task *t, struct md_live *live)
 	    md_counting_cpu_s(c) < MD_WINDOWS_ENOUGH_S * t->worker->pace)
 		return 0;
 	live->windows.next_look = md_counting_nr(c) + EVERY;
-	/* Only the layout decides how long to count. The meter may be poor: the trial mends its weights. */
+	/* The layout decides how long to count. A meter may be poor, but needs some windows: the trial mends its weights. */
 	ret = md_counting_is_enough(c, &more, t->err);
+	if (ret == 1)
+		ret = md_counting_meter(c, NULL, &meter, t->err) ?: 1;
 	return ret == -EAGAIN ? 0 : ret;
 }
 
