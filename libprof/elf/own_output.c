@@ -19,6 +19,8 @@
 
 #define HEX	 (2 * MP_SHA256_BYTES)
 #define LINE_MAX (HEX + 1 + HEX + 1 + MP_OWN_KIND_MAX + 1)
+#define NEWER	 "outputs"
+#define OLDER	 "outputs.old"
 
 int mp_own_hash_file(int fd, uint8_t hash[MP_SHA256_BYTES])
 {
@@ -73,33 +75,49 @@ static int make_directories(char *path, mode_t mode)
 	return mkdir(path, mode) && errno != EEXIST ? -errno : 0;
 }
 
-int mp_own_file_open(const char *name, bool make)
+/* The directory that holds the list. Return: a descriptor, -errno. */
+static int open_directory(bool make)
 {
 	char *path = mp_backup_default_dir(NULL);
-	int dir, fd = -1, code = 0;
+	int dir, r;
 	struct stat st;
 
 	if (!path)
 		return -ENOENT;
-	code = make ? -make_directories(path, geteuid() ? 0700 : 0755) : 0;
-	dir = code ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (!code && dir < 0)
-		code = errno;
+	r = make ? make_directories(path, geteuid() ? 0700 : 0755) : 0;
+	dir = r ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!r && dir < 0)
+		r = -errno;
 	free(path);
-	if (code)
-		return -code;
+	if (r)
+		return r;
 	if (fstat(dir, &st))
-		code = errno;
+		r = -errno;
 	else if (st.st_uid != geteuid() || (st.st_mode & 022))
-		code = EPERM;
-	else
-		fd = openat(dir, name,
-			    O_RDWR | (make ? O_CREAT : 0) | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
-			    0600);
-	if (!code && fd < 0)
-		code = errno;
+		r = -EPERM;
+	if (!r)
+		return dir;
 	close(dir);
-	return code ? -code : fd;
+	return r;
+}
+
+static int open_file(int dir, const char *name, bool make)
+{
+	int fd = openat(dir, name,
+			O_RDWR | (make ? O_CREAT : 0) | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int mp_own_file_open(const char *name, bool make)
+{
+	int dir = open_directory(make), fd;
+
+	if (dir < 0)
+		return dir;
+	fd = open_file(dir, name, make);
+	close(dir);
+	return fd;
 }
 
 int mp_own_lock(int locks, dev_t dev, ino_t ino)
@@ -114,41 +132,68 @@ int mp_own_lock(int locks, dev_t dev, ino_t ino)
 	return fcntl(locks, F_OFD_SETLK, &lock) ? errno : 0;
 }
 
-/* The list, locked. @make: if there is none, makes it. Return: a descriptor, -errno. */
-static int open_list(bool make)
+/* The newer part of the list, locked. @make: if there is none, makes it. Return: a descriptor, -errno. */
+static int open_newer(int dir, bool make)
 {
-	int fd = mp_own_file_open("outputs", make), code;
+	for (;;) {
+		struct stat locked, named = {0};
+		int fd = open_file(dir, NEWER, make), code = 0;
 
-	if (fd < 0 || !flock(fd, LOCK_EX))
-		return fd;
-	code = errno;
-	close(fd);
-	return -code;
+		if (fd < 0)
+			return fd;
+		if (flock(fd, LOCK_EX) || fstat(fd, &locked) ||
+		    (fstatat(dir, NEWER, &named, AT_SYMLINK_NOFOLLOW) && errno != ENOENT))
+			code = errno;
+		else if (locked.st_ino == named.st_ino)
+			return fd;
+		/* While this program waited for the lock, the part became the older one. */
+		close(fd);
+		if (code)
+			return -code;
+	}
 }
 
 /*
- * Return: -errno; else the whole lines are at *@lines, with a 0 behind them. Ownership: free(*@lines), which was NULL,
+ * Appends the whole lines of the file @fd to *@lines, with a 0 behind them. Return: 0, -errno. Ownership: free(*@lines),
  * after an error too.
  */
-static int read_list(int fd, char **lines)
+static int read_lines(int fd, char **lines)
 {
+	size_t have = *lines ? strlen(*lines) : 0;
 	struct stat st;
-	char *end;
+	char *more, *end;
 	ssize_t n;
 
 	if (fstat(fd, &st))
 		return -errno;
 	if (st.st_size > 2l * MP_OWN_OUTPUTS_MAX * LINE_MAX)
 		return -EFBIG;
-	*lines = malloc((size_t)st.st_size + 1);
-	if (!*lines)
+	more = realloc(*lines, have + (size_t)st.st_size + 1);
+	if (!more)
 		return -ENOMEM;
-	n = pread(fd, *lines, (size_t)st.st_size, 0);
+	*lines = more;
+	more += have;
+	*more = '\0';
+	n = pread(fd, more, (size_t)st.st_size, 0);
 	if (n < 0)
 		return -errno;
-	end = memrchr(*lines, '\n', (size_t)n);
-	*(end ? end + 1 : *lines) = '\0';
+	end = memrchr(more, '\n', (size_t)n);
+	*(end ? end + 1 : more) = '\0';
 	return 0;
+}
+
+/* The lines of both parts. @newer: a descriptor; below 0: there is none. Return: as read_lines(). */
+static int read_list(int dir, int newer, char **lines)
+{
+	int older = open_file(dir, OLDER, false), r;
+
+	if (older < 0 && older != -ENOENT)
+		return older;
+	*lines = NULL;
+	r = older < 0 ? 0 : read_lines(older, lines);
+	if (older >= 0)
+		close(older);
+	return r || newer < 0 ? r : read_lines(newer, lines);
 }
 
 /* Return: what follows @start in the first line that begins with it; NULL: there is none. */
@@ -169,46 +214,72 @@ static int put(int fd, const char *bytes, size_t size)
 	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -ENOSPC;
 }
 
-/* The older half makes room. A part of a line, which a full disk left, is dropped. */
-static int add_line(int fd, const char *lines, const char *line)
+/* Opens an empty newer part in the place of @newer, which becomes the older one. Return: a descriptor, -errno. */
+static int begin_part(int dir, int newer)
 {
-	const char *keep = lines;
-	struct stat st;
-	size_t nr = 0;
-	int r = 0;
+	int r = renameat(dir, NEWER, dir, OLDER) ? -errno : 0;
 
-	if (fstat(fd, &st))
-		return -errno;
-	for (const char *p = lines; (p = strchr(p, '\n')); p++)
-		nr++;
-	for (; nr >= MP_OWN_OUTPUTS_MAX || (keep != lines && nr > MP_OWN_OUTPUTS_MAX / 2); nr--)
-		keep = strchr(keep, '\n') + 1;
-	if (keep != lines)
-		r = ftruncate(fd, 0) ? -errno : put(fd, keep, strlen(keep));
-	else if ((size_t)st.st_size != strlen(lines))
+	close(newer);
+	return r ? r : open_newer(dir, true);
+}
+
+/* A part of a line, which a full disk left, is dropped. */
+static int add_line(int fd, const char *line)
+{
+	char *lines = NULL;
+	struct stat st;
+	int r = read_lines(fd, &lines);
+
+	if (!r && fstat(fd, &st))
+		r = -errno;
+	if (!r && (size_t)st.st_size != strlen(lines))
 		r = ftruncate(fd, (off_t)strlen(lines)) ? -errno : 0;
+	free(lines);
 	if (!r)
 		r = put(fd, line, strlen(line));
 	return r ? r : fsync(fd) ? -errno : 0;
 }
 
+static bool is_full(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) &&
+	       st.st_size >= (off_t)MP_OWN_OUTPUTS_MAX * (LINE_MAX - MP_OWN_KIND_MAX);
+}
+
+/* Return: 0, -errno; *@newer: as before, or of the next part; below 0: closed */
+static int note_line(int dir, int *newer, const char *line)
+{
+	char *lines = NULL;
+	int r = read_list(dir, *newer, &lines);
+	bool there = !r && find_line(lines, line);
+
+	free(lines);
+	if (r || there)
+		return r;
+	if (is_full(*newer))
+		*newer = begin_part(dir, *newer);
+	return *newer < 0 ? *newer : add_line(*newer, line);
+}
+
 static int note(int fd, const struct mp_own_proof *proof)
 {
-	char line[LINE_MAX + 1], *lines = NULL;
-	int list, r = make_line(fd, proof, line);
+	char line[LINE_MAX + 1];
+	int dir, newer, r = make_line(fd, proof, line);
 
 	if (r)
 		return r;
 	strcat(line, proof ? proof->kind : "");
 	strcat(line, "\n");
-	list = open_list(true);
-	if (list < 0)
-		return list;
-	r = read_list(list, &lines);
-	if (!r && !find_line(lines, line))
-		r = add_line(list, lines, line);
-	free(lines);
-	close(list);
+	dir = open_directory(true);
+	if (dir < 0)
+		return dir;
+	newer = open_newer(dir, true);
+	r = newer < 0 ? newer : note_line(dir, &newer, line);
+	if (newer >= 0)
+		close(newer);
+	close(dir);
 	return r;
 }
 
@@ -231,28 +302,39 @@ static void take_kind(const char *from, struct mp_own_proof *proof)
 	proof->kind[len] = '\0';
 }
 
+/* The list as it is now; NULL: there is none. Return, ownership: as read_lines(). */
+static int read_whole(char **lines)
+{
+	int dir = open_directory(false), newer, r;
+
+	*lines = NULL;
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir;
+	newer = open_newer(dir, false);
+	r = newer < 0 && newer != -ENOENT ? newer : read_list(dir, newer, lines);
+	if (newer >= 0)
+		close(newer);
+	close(dir);
+	return r;
+}
+
 /* Return: 1: this user's programs wrote @fd's bytes; 0: not that anybody knows; -errno. */
 static int look_up(int fd, struct mp_own_proof *proof)
 {
 	char line[LINE_MAX + 1], *lines = NULL;
 	const char *kind = NULL;
-	int list, r = make_line(fd, proof, line);
+	int r = make_line(fd, proof, line);
 
-	if (r)
-		return r;
-	list = open_list(false);
-	if (list < 0)
-		return list == -ENOENT ? 0 : list;
-	r = read_list(list, &lines);
-	if (!r && proof)
-		kind = find_line(lines, line);
-	if (kind)
-		take_kind(kind, proof);
-	line[HEX] = '\0';
 	if (!r)
+		r = read_whole(&lines);
+	if (!r && lines) {
+		kind = proof ? find_line(lines, line) : NULL;
+		if (kind)
+			take_kind(kind, proof);
+		line[HEX] = '\0';
 		r = find_line(lines, line) != NULL;
+	}
 	free(lines);
-	close(list);
 	return r;
 }
 

@@ -5,8 +5,9 @@
  * outputs, and root takes only those that root's own programs wrote: their hashes are in root's directory of
  * backups. The directory of a user's own backups has the same list.
  *
- * 	DIR/outputs	one line for each output, the latest 4,096: SHA-256 of the output; if known, SHA-256 of the
- *			original that it was proved against, and its kind. In hexadecimal digits, with spaces between
+ * 	DIR/outputs	one line for each output: SHA-256 of the output; if known, SHA-256 of the original that it was
+ *			proved against, and its kind. In hexadecimal digits, with spaces between
+ *	DIR/outputs.old	what DIR/outputs was before it had MP_OWN_OUTPUTS_MAX lines: so this many are known at least
  *	DIR/locks	empty: its bytes are locked while a file is replaced
  */
 #ifndef MP_OWN_OUTPUT_H
@@ -19,7 +20,7 @@
 #include "libprof/base/err.h"
 #include "libprof/base/sha256.h"
 
-#define MP_OWN_OUTPUTS_MAX 4096
+#define MP_OWN_OUTPUTS_MAX 32768
 #define MP_OWN_KIND_MAX	   24
 
 /* What was proved of an output. */
