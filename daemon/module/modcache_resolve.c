@@ -54,11 +54,24 @@ static struct md_file **bucket_of(struct md_modcache *mc, uint64_t dev, uint64_t
 	return &mc->buckets[(ino * UINT64_C(0x9e3779b97f4a7c15) + dev) >> 54];
 }
 
+/* Nothing is found for a process that has ended, unless another one's mapping of the same file was. */
+static bool has_ended(uint32_t tgid)
+{
+	return kill((pid_t)tgid, 0) && errno == ESRCH;
+}
+
+/* Could @file not be opened for another process moments ago, so that it cannot be for this one, which has ended? */
+static bool is_just_gone(const struct md_file *file, const struct morph_mmap *mmap, uint64_t now_ns)
+{
+	return mmap->task.flags & MORPH_MMAP_GENERATION && file->gone_ns &&
+	       now_ns - file->gone_ns <= LOOK_NS && has_ended(mmap->task.tgid);
+}
+
 /*
  * Finds a known file. With an inode generation, the file is identified even after its process
  * has gone; without one, its path must still lead to it. A file that can be opened must be
- * unchanged; if it was so after this mapping had been made, it need not be looked at again. Short processes map
- * the same few files hundreds of times a second.
+ * unchanged; if it was so after this mapping had been made, it need not be looked at again, and neither if it was just
+ * not to be opened (an overlay's, or a container's). Short processes map the same few files hundreds of times a second.
  */
 static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap *mmap,
 				 uint64_t now_ns)
@@ -76,6 +89,8 @@ static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap
 			continue;
 		if (mmap->task.time_ns && mmap->task.time_ns <= file->unchanged_ns)
 			return file;
+		if (is_just_gone(file, mmap, now_ns))
+			return file;
 		if (md_modfind_is_unchanged(file->path, dev, file->ino, file->mtime_ns,
 					    file->ctime_ns)) {
 			file->unchanged_ns = now_ns;
@@ -84,8 +99,10 @@ static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap
 		if (!(mmap->task.flags & MORPH_MMAP_GENERATION))
 			continue;
 		md_modfind_open(mmap, 0, &now);
-		if (now.fd < 0)
-			return file; /* it is gone, and nothing shows that it was written before */
+		if (now.fd < 0) { /* it is gone, and nothing shows that it was written before */
+			file->gone_ns = now_ns;
+			return file;
+		}
 		same = now.mtime_ns == file->mtime_ns;
 		close(now.fd);
 		if (same)
@@ -124,12 +141,6 @@ static struct md_look key_of(const struct morph_mmap *mmap)
 static struct md_look *slot_of(struct md_modcache *mc, const struct md_look *key)
 {
 	return &mc->looks[(key->ino * UINT64_C(0x9e3779b97f4a7c15) + key->dev) >> 56];
-}
-
-/* Nothing is found for a process that has ended, unless another one's mapping of the same file was. */
-static bool has_ended(uint32_t tgid)
-{
-	return kill((pid_t)tgid, 0) && errno == ESRCH;
 }
 
 static struct md_file *find_look(struct md_modcache *mc, const struct morph_mmap *mmap,

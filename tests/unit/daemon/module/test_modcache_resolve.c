@@ -3,6 +3,8 @@
 #include "tests/unit/suite.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -97,5 +99,28 @@ TEST(file_is_looked_at_again_for_a_later_mapping)
 	ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
 	ck_assert_ptr_eq(resolve(), file);
 	record->task.time_ns = mp_now_ns();
+	ck_assert_ptr_ne(resolve(), file);
+}
+
+TEST(file_that_is_gone_is_not_looked_for_at_each_mapping)
+{
+	int fd = open(path, O_RDONLY), version = 0;
+	const struct md_file *file;
+	struct timespec times[2] = {{1000, 0}, {1000, 0}};
+
+	ck_assert_int_ge(fd, 0);
+	(void)ioctl(fd, FS_IOC_GETVERSION, &version);
+	close(fd);
+	record->task.flags |= MORPH_MMAP_GENERATION;
+	record->ino_generation = (uint32_t)version;
+	file = resolve();
+	ck_assert_uint_ne(file->module, 0);
+	ck_assert_int_eq(rename(path, hidden), 0);
+	ck_assert_ptr_eq(resolve(), file);
+	ck_assert_int_eq(utimensat(AT_FDCWD, hidden, times, 0), 0);
+	ck_assert_int_eq(rename(hidden, path), 0);
+	ck_assert_ptr_eq(resolve(), file);
+	/* A process that runs may show its file. */
+	record->task.tgid = (uint32_t)getpid();
 	ck_assert_ptr_ne(resolve(), file);
 }
