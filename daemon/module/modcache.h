@@ -80,7 +80,7 @@ struct md_file {
 	/* key for files of this machine */
 	uint64_t dev, ino, generation;
 	int64_t mtime_ns, ctime_ns;
-	uint64_t unchanged_ns; /* monotonic: then its path led to it, as it was read; 0: not known */
+	uint64_t unchanged_ns; /* monotonic: then it was as it had been read; 0: not known */
 	uint64_t gone_ns;      /* monotonic: then it could not be opened for a mapping; 0: never */
 	char *path;
 	struct md_file *next;

@@ -105,8 +105,10 @@ static struct md_file *find_file(struct md_modcache *mc, const struct morph_mmap
 		}
 		same = now.mtime_ns == file->mtime_ns;
 		close(now.fd);
-		if (same)
+		if (same) {
+			file->unchanged_ns = now_ns;
 			return file;
+		}
 	}
 	return NULL;
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -102,17 +103,24 @@ TEST(file_is_looked_at_again_for_a_later_mapping)
 	ck_assert_ptr_ne(resolve(), file);
 }
 
-TEST(file_that_is_gone_is_not_looked_for_at_each_mapping)
+/* The record names the inode's generation, as those of kernels do. Return: the file, open. */
+static int add_generation(void)
 {
 	int fd = open(path, O_RDONLY), version = 0;
-	const struct md_file *file;
-	struct timespec times[2] = {{1000, 0}, {1000, 0}};
 
 	ck_assert_int_ge(fd, 0);
 	(void)ioctl(fd, FS_IOC_GETVERSION, &version);
-	close(fd);
 	record->task.flags |= MORPH_MMAP_GENERATION;
 	record->ino_generation = (uint32_t)version;
+	return fd;
+}
+
+TEST(file_that_is_gone_is_not_looked_for_at_each_mapping)
+{
+	const struct md_file *file;
+	struct timespec times[2] = {{1000, 0}, {1000, 0}};
+
+	close(add_generation());
 	file = resolve();
 	ck_assert_uint_ne(file->module, 0);
 	ck_assert_int_eq(rename(path, hidden), 0);
@@ -122,5 +130,30 @@ TEST(file_that_is_gone_is_not_looked_for_at_each_mapping)
 	ck_assert_ptr_eq(resolve(), file);
 	/* A process that runs may show its file. */
 	record->task.tgid = (uint32_t)getpid();
+	ck_assert_ptr_ne(resolve(), file);
+}
+
+TEST(mapped_file_without_its_path_is_looked_at_again_for_a_later_mapping)
+{
+	struct timespec times[2] = {{1000, 0}, {1000, 0}};
+	const struct md_file *file;
+	int fd = add_generation();
+	void *mapping = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	ck_assert_ptr_ne(mapping, MAP_FAILED);
+	if (geteuid())
+		MORPH_SKIP("/proc/PID/map_files needs root");
+	close(fd);
+	file = resolve();
+	record->task.tgid = (uint32_t)getpid();
+	record->start = (uint64_t)mapping;
+	record->len = 4096;
+	record->task.time_ns = mp_now_ns();
+	ck_assert_int_eq(rename(path, hidden), 0);
+	ck_assert_ptr_eq(resolve(), file);
+	/* It was as it had been read after this mapping was made. */
+	ck_assert_int_eq(utimensat(AT_FDCWD, hidden, times, 0), 0);
+	ck_assert_ptr_eq(resolve(), file);
+	record->task.time_ns = mp_now_ns();
 	ck_assert_ptr_ne(resolve(), file);
 }
