@@ -385,6 +385,14 @@ int md_cpu_time_read(struct md_cpu_time *ct, int index, struct md_cpu_sum *out)
 	return 0;
 }
 
+int md_cpu_time_crashes(struct md_cpu_time *ct, int index, uint64_t *nr_killed)
+{
+	int ret = md_cpu_time_poll(ct);
+
+	*nr_killed = ct->files[index].sum.nr_killed;
+	return ret;
+}
+
 static bool has_filter(pid_t tid)
 {
 	char path[64], line[256];

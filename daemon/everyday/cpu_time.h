@@ -67,6 +67,8 @@ int md_cpu_time_poll(struct md_cpu_time *ct);
  * one look. Return: 0 or -errno; *@out is then not set.
  */
 int md_cpu_time_read(struct md_cpu_time *ct, int index, struct md_cpu_sum *out);
+/* md_cpu_time_crashes - nr_killed, which is told when a process ends: nothing that runs is looked at. Return: 0 or -errno. */
+int md_cpu_time_crashes(struct md_cpu_time *ct, int index, uint64_t *nr_killed);
 
 /*
  * md_cpu_time_is_filtered - does a process of the file, as of the last read, run behind a filter of system calls

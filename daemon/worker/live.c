@@ -319,6 +319,26 @@ int md_live_done(struct md_worker *w, const struct md_live *live, enum md_varian
 	return 0;
 }
 
+int md_live_crashes(struct md_worker *w, const struct md_live *live, enum md_variant variant,
+		    uint64_t *crashes)
+{
+	*crashes = 0;
+	for (size_t i = 0; i < live->nr_watches; i++) {
+		const struct md_watch *watch = &live->watches[i];
+		uint64_t nr = watch->after.nr_killed;
+		int ret = 0;
+
+		if (watch->variant != variant)
+			continue;
+		if (!watch->over)
+			ret = md_cpu_time_crashes(w->cpu_time, watch->index, &nr);
+		if (ret)
+			return ret;
+		*crashes += nr - watch->before.nr_killed;
+	}
+	return 0;
+}
+
 void md_live_keep(struct md_worker *w, const struct mp_job *jobs, size_t nr)
 {
 	for (struct md_live **at = &w->live; *at;) {

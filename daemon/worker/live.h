@@ -115,6 +115,9 @@ int md_live_may_put(struct md_task *task, const struct md_live *live);
 /* What @variant did until now. Return: 0, -errno. */
 int md_live_done(struct md_worker *worker, const struct md_live *live, enum md_variant variant,
 		 struct md_done *out);
+/* How many processes of @variant crashed until now; cheaper than md_live_done(). Return: 0, -errno. */
+int md_live_crashes(struct md_worker *worker, const struct md_live *live, enum md_variant variant,
+		    uint64_t *crashes);
 /* Forgets jobs that are not among @jobs in the state and the round that they had. */
 void md_live_keep(struct md_worker *worker, const struct mp_job *jobs, size_t nr);
 /* Forgets the job of this path, if none of its steps waits for a child. */

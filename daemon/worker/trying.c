@@ -111,18 +111,12 @@ static int read_counts(struct md_task *task, const struct md_trying *t, uint64_t
 }
 
 /* Only the first read after a loss tells of it, so each read notes it for the pair. */
-static int read_version(struct md_task *task, const struct md_live *live, enum md_variant variant,
-			struct md_done *done)
+static int read_done(struct md_task *task, const struct md_live *live, struct md_done *done)
 {
-	int ret = md_live_done(task->worker, live, variant, done);
+	int ret = md_live_done(task->worker, live, md_trying_version(live->trying), done);
 
 	live->trying->incomplete |= done->incomplete;
 	return ret ? mp_err_set(task->err, -ret, "the time of processes: %s", strerror(-ret)) : 0;
-}
-
-static int read_done(struct md_task *task, const struct md_live *live, struct md_done *done)
-{
-	return read_version(task, live, md_trying_version(live->trying), done);
 }
 
 /* A single user's bad work may crash whatever runs, and the test of the trial wants as many pairs with crashes. */
@@ -132,13 +126,15 @@ int md_trying_does_harm(struct md_task *task, const struct md_live *live)
 {
 	const struct md_trying *t = live->trying;
 	struct mp_trial_result pairs;
-	struct md_done done[2];
+	uint64_t crashes[2] = {0};
 	int ret = 0;
 
 	for (int v = 0; !ret && v < 2; v++)
-		ret = read_version(task, live, t->version[v], &done[v]);
-	if (ret || done[1].crashes < task->job->before_crashes + CRASHES || done[0].crashes)
-		return ret;
+		ret = md_live_crashes(task->worker, live, t->version[v], &crashes[v]);
+	if (ret)
+		return mp_err_set(task->err, -ret, "the time of processes: %s", strerror(-ret));
+	if (crashes[1] < task->job->before_crashes + CRASHES || crashes[0])
+		return 0;
 	/* Those of the original that an earlier worker saw. */
 	mp_trial_result(t->trial, &pairs);
 	return !pairs.crashes[0];

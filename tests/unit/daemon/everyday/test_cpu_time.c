@@ -265,12 +265,15 @@ TEST(cpu_time_of_a_process_that_executes_another_file)
 TEST(cpu_time_counts_crashes)
 {
 	struct md_cpu_sum sum;
+	uint64_t crashes;
 
 	NEEDS_RIGHTS;
 	for (int i = 0; i < 7; i++)
 		ck_assert(WIFSIGNALED(end(start(-1, -1, second, "crash", NULL))));
 	for (int i = 0; i < 3; i++)
 		ck_assert(WIFEXITED(end(start(-1, -1, second, "quit", NULL))));
+	ck_assert_int_eq(md_cpu_time_crashes(ct, two, &crashes), 0);
+	ck_assert_uint_eq(crashes, 7);
 	sum = read_sum(two);
 	ck_assert_uint_eq(sum.nr_killed, 7);
 	ck_assert_uint_eq(sum.nr_exited, 10);
