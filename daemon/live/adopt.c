@@ -206,6 +206,21 @@ static bool has_rival_pages(const struct adopt *a)
 	return false;
 }
 
+/*
+ * A probe of somebody else must stand in no change: the kernel executes what the file has there, and goes on
+ * behind it.
+ */
+static int check_guarded(const struct adopt *a, struct mp_err *err)
+{
+	return a->version->pages.nr[MD_PAGE_GUARDED]
+		       ? mp_err_set(err, EPERM,
+				    "process %d: somebody else has a breakpoint in code that would "
+				    "change (a probe that is not at a function's beginning); take "
+				    "it away first",
+				    (int)a->process.pid)
+		       : 0;
+}
+
 static int prepare(struct adopt *a, struct mp_err *err)
 {
 	struct md_version *v = a->version;
@@ -218,6 +233,8 @@ static int prepare(struct adopt *a, struct mp_err *err)
 	}
 	if (!r)
 		r = md_version_check_text(v, &a->mapped, false, err);
+	if (!r)
+		r = check_guarded(a, err);
 	if (!r) {
 		md_live_look(v, &a->process, a->out);
 		r = md_version_read_copies(v, err);
@@ -549,6 +566,9 @@ static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *er
 	if (v->pages.nr[MD_PAGE_OTHER])
 		return mp_err_set(err, EPERM, "process %d: somebody else has changed its code",
 				  (int)stop->pid);
+	r = check_guarded(a, err);
+	if (r)
+		return r;
 	if (write_lookup(a))
 		return mp_err_set(err, EIO, "process %d: its memory cannot be written",
 				  (int)stop->pid);

@@ -144,6 +144,15 @@ static int take(struct finder *f, uint64_t start, uint32_t size)
 	return 0;
 }
 
+/* Does a function begin at @start, with an instruction that is no such jump as a patch is? */
+static bool is_first(const struct finder *f, uint64_t start)
+{
+	const struct mp_fde *fde = mp_elf_fde_before(f->original, start);
+	const uint8_t *was = mp_elf_bytes(f->original, start, 1);
+
+	return fde && fde->start == start && was && *was != 0xe9;
+}
+
 static int add_patch(struct finder *f, uint64_t start)
 {
 	f->done = start + MD_PATCH_SIZE;
@@ -154,6 +163,7 @@ static int add_patch(struct finder *f, uint64_t start)
 	if (mp_grow(f->out->patches, f->max_patches, f->out->nr_patches + 1))
 		return -ENOMEM;
 	f->out->patches[f->out->nr_patches++] = start;
+	f->out->nr_over_first += is_first(f, start);
 	return take(f, start, MD_PATCH_SIZE);
 }
 
@@ -400,6 +410,13 @@ void md_changes_fini(struct md_changes *changes)
 bool md_changes_inside(const struct md_changes *changes, uint64_t vaddr)
 {
 	size_t behind = mp_search(i, 0, changes->nr_patches, changes->patches[i] < vaddr);
+
+	return behind && vaddr - changes->patches[behind - 1] < MD_PATCH_SIZE;
+}
+
+bool md_changes_has_patch(const struct md_changes *changes, uint64_t vaddr)
+{
+	size_t behind = mp_search(i, 0, changes->nr_patches, changes->patches[i] <= vaddr);
 
 	return behind && vaddr - changes->patches[behind - 1] < MD_PATCH_SIZE;
 }

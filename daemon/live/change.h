@@ -15,6 +15,8 @@
 
 #define MD_LIVE_PAGE  4096u
 #define MD_PATCH_SIZE 5u
+/* As the kernel writes it for a uprobe: int3. */
+#define MD_BREAKPOINT 0xcc
 
 /* A page of the file that changes; its bytes are those of the file's page. */
 struct md_live_page {
@@ -30,6 +32,11 @@ struct md_changes {
 	uint8_t *old_bytes, *new_bytes;
 	uint64_t *patches; /* starts, ascending: where a jump was written over instructions */
 	size_t nr_patches;
+	/*
+	 * of them: over first instructions of functions, as Morph once wrote them; a probe there would end the
+	 * process
+	 */
+	size_t nr_over_first;
 	size_t nr_branches; /* changed displacements of branches */
 	uint32_t *words;    /* new values of words of switch tables, ascending */
 	size_t nr_words;
@@ -57,6 +64,8 @@ void md_changes_fini(struct md_changes *changes);
 /* Does it compare this section of the original? It compares code, and data that is not written. */
 bool md_changes_compares(const struct mp_section *section);
 
+/* Does a patch cover @vaddr? */
+bool md_changes_has_patch(const struct md_changes *changes, uint64_t vaddr);
 /* Does @vaddr lie strictly inside a patch? A thread that stopped there would go on in half a jump. */
 bool md_changes_inside(const struct md_changes *changes, uint64_t vaddr);
 

@@ -13,6 +13,7 @@
 
 #include "daemon/live/live_private.h"
 #include "libprof/base/clock.h"
+#include "libprof/base/search.h"
 
 /* How long a stop lasts on a machine of 2020: a part of its own, a part for each thread, and one for each page. */
 #define STOP_NS	  300000u
@@ -97,9 +98,28 @@ void md_live_look(const struct md_version *v, const struct md_process *p,
 		       PAGE_NS * (v->changes.nr_pages - v->pages.nr[MD_PAGE_NEW]);
 }
 
+/*
+ * Writes @size bytes at the link-time address @vaddr, but none where a breakpoint stands: the kernel would end
+ * the process at one that nobody has set. Return: 0, -EIO.
+ */
+static int write_bytes(const struct md_version *v, int mem, uint64_t vaddr, const uint8_t *bytes,
+		       size_t size)
+{
+	const uint64_t *stands = v->breakpoints, end = vaddr + size;
+	size_t i = mp_search(k, 0, v->nr_breakpoints, stands[k] < vaddr);
+
+	for (uint64_t at = vaddr, stop; at < end; at = stop + 1, i++) {
+		stop = i < v->nr_breakpoints && stands[i] < end ? stands[i] : end;
+		if (stop > at && pwrite(mem, bytes + (at - vaddr), stop - at,
+					(off_t)(v->bias + at)) != (ssize_t)(stop - at))
+			return -EIO;
+	}
+	return 0;
+}
+
 /* @skip: a flag for each page that is left out; NULL: none is. */
-static int write_pages(int mem, uint64_t bias, const struct md_live_page *pages, size_t nr,
-		       const uint8_t *bytes, const bool *skip)
+static int write_pages(const struct md_version *v, int mem, const struct md_live_page *pages,
+		       size_t nr, const uint8_t *bytes, const bool *skip)
 {
 	for (size_t i = 0, run; i < nr; i += run) {
 		run = 1;
@@ -108,8 +128,7 @@ static int write_pages(int mem, uint64_t bias, const struct md_live_page *pages,
 		for (; i + run < nr && !(skip && skip[i + run]); run++)
 			if (pages[i + run].vaddr != pages[i].vaddr + run * MD_LIVE_PAGE)
 				break;
-		if (pwrite(mem, bytes + pages[i].at, run * MD_LIVE_PAGE,
-			   (off_t)(bias + pages[i].vaddr)) != (ssize_t)(run * MD_LIVE_PAGE))
+		if (write_bytes(v, mem, pages[i].vaddr, bytes + pages[i].at, run * MD_LIVE_PAGE))
 			return -EIO;
 	}
 	return 0;
@@ -117,19 +136,19 @@ static int write_pages(int mem, uint64_t bias, const struct md_live_page *pages,
 
 int md_live_write(const struct md_version *v, int mem)
 {
-	return write_pages(mem, v->bias, v->changes.pages, v->changes.nr_pages,
-			   v->changes.new_bytes, NULL);
+	return write_pages(v, mem, v->changes.pages, v->changes.nr_pages, v->changes.new_bytes,
+			   NULL);
 }
 
 int md_live_write_old(const struct md_version *v, int mem, const bool *skip)
 {
-	return write_pages(mem, v->bias, v->changes.pages, v->changes.nr_pages,
-			   v->changes.old_bytes, skip);
+	return write_pages(v, mem, v->changes.pages, v->changes.nr_pages, v->changes.old_bytes,
+			   skip);
 }
 
 int md_live_write_copies(const struct md_version *v, int mem, const uint8_t *bytes)
 {
-	return write_pages(mem, v->bias, v->copies.pages, v->copies.nr_pages, bytes, NULL);
+	return write_pages(v, mem, v->copies.pages, v->copies.nr_pages, bytes, NULL);
 }
 
 void md_live_wait(unsigned int round)

@@ -85,6 +85,16 @@ static int refuse(const struct md_process *p, const char *why, struct mp_err *er
 			  (int)p->pid, why);
 }
 
+/* *@now: the function in the process, without a breakpoint at its beginning. Return: false: it cannot be read. */
+static bool read_now(const struct md_lookup_place *place, int mem, uint8_t now[MD_LOOKUP_READ])
+{
+	if (pread(mem, now, MD_LOOKUP_READ, (off_t)place->ip) != MD_LOOKUP_READ)
+		return false;
+	if (now[0] == MD_BREAKPOINT)
+		now[0] = place->function[0];
+	return true;
+}
+
 /* Does the function jump to a page of ours, or is it as in the file? */
 static int look_at_function(const struct md_process *p, int mem, struct md_lookup_place *out,
 			    struct mp_err *err)
@@ -96,7 +106,7 @@ static int look_at_function(const struct md_process *p, int mem, struct md_looku
 	if (md_lookup_make(out->function, out->ip, out->ip & -(uint64_t)MD_LOOKUP_PAGE, NULL, 0,
 			   &made))
 		return refuse(p, "its C library has another way to tell unwinders", err);
-	if (pread(mem, now, sizeof(now), (off_t)out->ip) != sizeof(now))
+	if (!read_now(out, mem, now))
 		return mp_err_set(err, EIO, "process %d: its C library cannot be read",
 				  (int)p->pid);
 	memcpy(out->now, now, sizeof(now));
@@ -141,8 +151,7 @@ bool md_lookup_place_holds(const struct md_lookup_place *place, int mem)
 {
 	uint8_t now[MD_LOOKUP_READ], page[MD_LOOKUP_PAGE];
 
-	return pread(mem, now, sizeof(now), (off_t)place->ip) == sizeof(now) &&
-	       !memcmp(now, place->now, sizeof(now)) &&
+	return read_now(place, mem, now) && !memcmp(now, place->now, sizeof(now)) &&
 	       (!place->page ||
 		(pread(mem, page, sizeof(page), (off_t)place->page) == sizeof(page) &&
 		 !memcmp(page, place->page_now, sizeof(page))));

@@ -411,6 +411,7 @@ void md_version_close(struct md_version *v)
 		close(v->output_fd);
 	free(v->path);
 	free(v->original_path);
+	free(v->breakpoints);
 	*v = (struct md_version){.output_fd = -1};
 }
 
@@ -466,42 +467,109 @@ bool md_version_has_page(const struct md_version *v, uint64_t vaddr)
 	return page_at(&v->changes, vaddr) < v->changes.nr_pages;
 }
 
-/*
- * Is each byte the original's or the version's? So the kernel leaves a page when a uprobe goes that was set on a changed
- * instruction: it writes what the file has there, which it takes for what the process had.
- */
-static bool is_mixed(const uint8_t *now, const uint8_t *old, const uint8_t *new)
+/* A page of the original's, and what may stand there: the file's bytes, or those of a version that changes it. */
+struct page {
+	const struct md_version *v;
+	const struct md_versions *mapped;
+	uint64_t vaddr;
+	const uint8_t *old; /* of the file */
+	size_t size;	    /* bytes of @old */
+};
+
+/* The version's bytes of the page; NULL: it does not change the page, or what it changes is not known. */
+static const uint8_t *bytes_of(const struct md_version *v, uint64_t vaddr)
 {
-	for (size_t i = 0; i < MD_LIVE_PAGE; i++)
-		if (now[i] != old[i] && now[i] != new[i])
+	const struct md_changes *c = &v->changes;
+	size_t i = page_at(c, vaddr);
+
+	return i < c->nr_pages ? c->new_bytes + c->pages[i].at : NULL;
+}
+
+/* The same of the version at @k of the mapped ones, if it is another one. */
+static const uint8_t *bytes_of_other(const struct page *p, size_t k)
+{
+	const struct md_version *other = &p->mapped->list[k];
+
+	return md_version_is_rival(p->v, other) && other->changes_known ? bytes_of(other, p->vaddr)
+									: NULL;
+}
+
+/* May byte @i, which is that of a breakpoint, be nothing else? */
+static bool is_breakpoint(const struct page *p, size_t i)
+{
+	const uint8_t *new = bytes_of(p->v, p->vaddr);
+	bool other = p->old[i] == MD_BREAKPOINT || (new &&new[i] == MD_BREAKPOINT);
+
+	for (size_t k = 0; !other && k < p->mapped->nr; k++) {
+		new = bytes_of_other(p, k);
+		other = new &&new[i] == MD_BREAKPOINT;
+	}
+	return !other;
+}
+
+/* Are @now the bytes @want, apart from breakpoints? Of bytes that are all the same, that is known before. */
+static bool is_probed(const struct page *p, const uint8_t *now, const uint8_t *want)
+{
+	for (size_t i = 0; want && i < p->size; i++)
+		if (now[i] != want[i] && (now[i] != MD_BREAKPOINT || !is_breakpoint(p, i)))
+			return false;
+	return want;
+}
+
+/*
+ * Is each byte the original's, the version's or a breakpoint? So the kernel leaves a page when a uprobe goes that was set on a
+ * changed instruction: it writes what the file has there, which it takes for what the process had.
+ */
+static bool is_mixed(const struct page *p, const uint8_t *now, const uint8_t *new)
+{
+	for (size_t i = 0; i < p->size; i++)
+		if (now[i] != p->old[i] && now[i] != new[i] &&
+		    (now[i] != MD_BREAKPOINT || !is_breakpoint(p, i)))
 			return false;
 	return true;
 }
 
-/* Return: whose bytes page @i has in the process. @now: these bytes. */
+static bool is_same(const uint8_t *now, const uint8_t *want)
+{
+	return want && !memcmp(now, want, MD_LIVE_PAGE);
+}
+
+/*
+ * Return: whose bytes page @i has in the process. @now: these bytes. *@has: what they would be without breakpoints; NULL:
+ * not known. Bytes of versions may look like breakpoints, so pages without any are told first.
+ */
 static enum md_page look_at_page(const struct md_version *v, const struct md_versions *mapped,
-				 size_t i, const uint8_t *now)
+				 size_t i, const uint8_t *now, const uint8_t **has)
 {
 	const struct md_changes *c = &v->changes;
+	const struct page p = {v, mapped, c->pages[i].vaddr, c->old_bytes + c->pages[i].at,
+			       MD_LIVE_PAGE};
+	const uint8_t *new = c->new_bytes + c->pages[i].at;
 
-	if (!memcmp(now, c->old_bytes + c->pages[i].at, MD_LIVE_PAGE))
+	*has = p.old;
+	if (is_same(now, p.old))
 		return MD_PAGE_OLD;
-	if (!memcmp(now, c->new_bytes + c->pages[i].at, MD_LIVE_PAGE))
+	*has = new;
+	if (is_same(now, new))
 		return MD_PAGE_NEW;
 	for (size_t k = 0; k < mapped->nr; k++) {
-		const struct md_changes *other = &mapped->list[k].changes;
-		size_t n;
-
-		if (!md_version_is_rival(v, &mapped->list[k]) || !mapped->list[k].changes_known)
-			continue;
-		n = page_at(other, c->pages[i].vaddr);
-		if (n < other->nr_pages &&
-		    !memcmp(now, other->new_bytes + other->pages[n].at, MD_LIVE_PAGE))
+		*has = bytes_of_other(&p, k);
+		if (is_same(now, *has))
 			return MD_PAGE_ANOTHER;
 	}
-	return is_mixed(now, c->old_bytes + c->pages[i].at, c->new_bytes + c->pages[i].at)
-		       ? MD_PAGE_MIXED
-		       : MD_PAGE_OTHER;
+	*has = p.old;
+	if (is_probed(&p, now, p.old))
+		return MD_PAGE_OLD;
+	*has = new;
+	if (is_probed(&p, now, new))
+		return MD_PAGE_NEW;
+	for (size_t k = 0; k < mapped->nr; k++) {
+		*has = bytes_of_other(&p, k);
+		if (is_probed(&p, now, *has))
+			return MD_PAGE_ANOTHER;
+	}
+	*has = NULL;
+	return is_mixed(&p, now, new) ? MD_PAGE_MIXED : MD_PAGE_OTHER;
 }
 
 /* Reads what the process has at the link-time address @vaddr. Faster than /proc/PID/mem: the process may stand still. */
@@ -512,12 +580,44 @@ static bool read_memory(const struct md_version *v, uint64_t vaddr, void *to, si
 	return process_vm_readv(v->pid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
+/*
+ * Adds the breakpoints in page @i, whose bytes are @now, to those of the version. *@page: what the page is,
+ * also if one of them stands in a change. Return: 0, -ENOMEM.
+ */
+static int note_breakpoints(struct md_version *v, size_t i, const uint8_t *now, const uint8_t *has,
+			    enum md_page *page)
+{
+	const struct md_changes *c = &v->changes;
+	const uint8_t *old = c->old_bytes + c->pages[i].at, *new = c->new_bytes + c->pages[i].at;
+	bool inside = false;
+
+	if (*page == MD_PAGE_OTHER || (has && !memcmp(now, has, MD_LIVE_PAGE)))
+		return 0;
+	for (size_t k = 0; k < MD_LIVE_PAGE; k++) {
+		bool own = has ? has[k] == MD_BREAKPOINT
+			       : old[k] == MD_BREAKPOINT || new[k] == MD_BREAKPOINT;
+
+		if (now[k] != MD_BREAKPOINT || own)
+			continue;
+		if (mp_push(v->breakpoints, v->nr_breakpoints, v->max_breakpoints,
+			    c->pages[i].vaddr + k))
+			return -ENOMEM;
+		inside |= old[k] != new[k] || md_changes_has_patch(c, c->pages[i].vaddr + k);
+	}
+	if (inside)
+		*page = *page == MD_PAGE_OLD   ? MD_PAGE_GUARDED
+			: *page == MD_PAGE_NEW ? MD_PAGE_MIXED
+					       : *page;
+	return 0;
+}
+
 int md_version_pages(struct md_version *v, const struct md_versions *mapped, uint8_t *each)
 {
 	uint8_t now[64 * MD_LIVE_PAGE];
 	const struct md_changes *c = &v->changes;
 
 	v->pages = (struct md_pages){0};
+	v->nr_breakpoints = 0;
 	for (size_t i = 0, run; i < c->nr_pages; i += run) {
 		for (run = 1; run < 64 && i + run < c->nr_pages; run++)
 			if (c->pages[i + run].vaddr != c->pages[i].vaddr + run * MD_LIVE_PAGE)
@@ -525,12 +625,16 @@ int md_version_pages(struct md_version *v, const struct md_versions *mapped, uin
 		if (!read_memory(v, c->pages[i].vaddr, now, run * MD_LIVE_PAGE))
 			return -EIO;
 		for (size_t k = 0; k < run; k++) {
-			enum md_page page = look_at_page(v, mapped, i + k, now + k * MD_LIVE_PAGE);
+			const uint8_t *bytes = now + k * MD_LIVE_PAGE, *has;
+			enum md_page page = look_at_page(v, mapped, i + k, bytes, &has);
 
+			if (note_breakpoints(v, i + k, bytes, has, &page))
+				return -ENOMEM;
 			v->pages.nr[page]++;
 			if (page == MD_PAGE_MIXED)
 				v->pages.nr[MD_PAGE_OTHER]++;
-			if (page >= MD_PAGE_OTHER && v->pages.nr[MD_PAGE_OTHER] == 1)
+			if ((page == MD_PAGE_MIXED || page == MD_PAGE_OTHER) &&
+			    v->pages.nr[MD_PAGE_OTHER] == 1)
 				v->pages.other = i + k;
 			if (each)
 				each[i + k] = (uint8_t)page;
@@ -550,13 +654,10 @@ static int changed_by_others(const struct md_version *v, uint64_t vaddr, struct 
 /* Does @v change the page at @vaddr? *@same: set if it has the version's bytes then. */
 static bool changes_page(const struct md_version *v, uint64_t vaddr, const uint8_t *now, bool *same)
 {
-	const struct md_changes *c = &v->changes;
-	size_t i = page_at(c, vaddr);
+	const uint8_t *new = bytes_of(v, vaddr);
 
-	if (i == c->nr_pages)
-		return false;
-	*same |= !memcmp(now, c->new_bytes + c->pages[i].at, MD_LIVE_PAGE);
-	return true;
+	*same |= is_same(now, new);
+	return new;
 }
 
 /*
@@ -577,27 +678,47 @@ static struct md_version *next_unknown(const struct md_version *v, const struct 
 	return best;
 }
 
-/*
- * The page at @vaddr, whose bytes @now are not those of the file: has a version changed it? Reads the changes of mapped
- * versions until one explains it. @code: nobody else may change it. Return: 0; -EPERM, -errno.
- */
-static int explain(struct md_version *v, const struct md_versions *mapped, uint64_t vaddr,
-		   const uint8_t *now, bool code, struct mp_err *err)
+/* Is the page the file's, or a version's, and has breakpoints? The changes of all versions are known. */
+static bool explain_probed(const struct page *p, const uint8_t *now)
 {
-	bool same = false, changed = changes_page(v, vaddr, now, &same);
+	if (is_probed(p, now, p->old))
+		return true;
+	/* The last page of the file is compared as far as the file goes. */
+	if (p->size < MD_LIVE_PAGE)
+		return false;
+	if (is_probed(p, now, bytes_of(p->v, p->vaddr)))
+		return true;
+	for (size_t k = 0; k < p->mapped->nr; k++)
+		if (is_probed(p, now, bytes_of_other(p, k)))
+			return true;
+	return false;
+}
+
+/*
+ * The page @p, whose bytes @now are not those of the file: has a version changed it? Reads the changes of mapped versions until
+ * one explains it. @code: it is code; @others: somebody else may have changed it, if no version does. Return: 0; -EPERM,
+ * -errno.
+ */
+static int explain(struct md_version *v, const struct page *p, const uint8_t *now, bool code,
+		   bool others, struct mp_err *err)
+{
+	const struct md_versions *mapped = p->mapped;
+	bool same = false, changed = changes_page(v, p->vaddr, now, &same);
 	struct md_version *other;
 	int r;
 
 	for (size_t k = 0; !same && k < mapped->nr; k++)
 		if (md_version_is_rival(v, &mapped->list[k]) && mapped->list[k].changes_known)
-			changed |= changes_page(&mapped->list[k], vaddr, now, &same);
+			changed |= changes_page(&mapped->list[k], p->vaddr, now, &same);
 	while (!same && (other = next_unknown(v, mapped))) {
 		r = md_version_read_changes(other, err);
 		if (r)
 			return r;
-		changed |= changes_page(other, vaddr, now, &same);
+		changed |= changes_page(other, p->vaddr, now, &same);
 	}
-	return same || (!changed && !code) ? 0 : changed_by_others(v, vaddr, err);
+	if (same || (!changed && (others || !code)) || (code && explain_probed(p, now)))
+		return 0;
+	return changed_by_others(v, p->vaddr, err);
 }
 
 /* May a version change data whose segment the process writes? Then the file does not tell whether it has. */
@@ -651,10 +772,11 @@ static int check_segment(struct md_version *v, const struct md_versions *mapped,
 				    : know_all(v, mapped, err);
 		for (uint64_t k = 0; !r && k < size; k += MD_LIVE_PAGE) {
 			uint64_t in_file = v->original->size - (off + k);
+			const struct page page = {v, mapped, at + k, v->original->data + off + k,
+						  in_file < MD_LIVE_PAGE ? in_file : MD_LIVE_PAGE};
 
-			if (memcmp(now + k, v->original->data + off + k,
-				   in_file < MD_LIVE_PAGE ? in_file : MD_LIVE_PAGE))
-				r = explain(v, mapped, at + k, now + k, code && !others, err);
+			if (memcmp(now + k, page.old, page.size))
+				r = explain(v, &page, now + k, code, others, err);
 		}
 	}
 	return r;

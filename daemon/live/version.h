@@ -20,13 +20,18 @@ enum md_version_kind {
 	MD_VERSION_METER, /* counts a few places */
 };
 
-/* Which bytes the process has in a page that the version changes. */
+/*
+ * Which bytes the process has in a page that the version changes, apart from breakpoints: the kernel sets these
+ * for uprobes, mostly at first instructions of functions, which no version changes.
+ */
 enum md_page {
 	MD_PAGE_OLD,	 /* the original's bytes */
 	MD_PAGE_NEW,	 /* the version's */
 	MD_PAGE_ANOTHER, /* those of another version that is mapped */
 	MD_PAGE_OTHER,	 /* others: somebody else changed it */
-	MD_PAGE_MIXED,	 /* the original's and the version's: somebody took a change of that back */
+	/* the original's and the version's: somebody took a change of that back, or a breakpoint stands in one */
+	MD_PAGE_MIXED,
+	MD_PAGE_GUARDED, /* the original's, and a breakpoint stands where the version changes it */
 	MD_NR_PAGES,
 };
 
@@ -54,7 +59,9 @@ struct md_version {
 	/* Link-time address and bytes of the counters, which lie below the copies; both are whole pages. Size 0: none. */
 	uint64_t counters_vaddr, counters_size;
 	uint64_t table_hash;   /* of the table of counters */
-	struct md_pages pages; /* as md_version_pages() found them last */
+	struct md_pages pages; /* as md_version_pages() found them last, and so these: */
+	uint64_t *breakpoints; /* link-time addresses in pages that change, ascending */
+	size_t nr_breakpoints, max_breakpoints;
 };
 
 /* Versions whose copies are mapped in one process. */
@@ -122,17 +129,18 @@ const struct md_mapping *md_version_counters_mapping(const struct md_version *ve
 /*
  * md_version_pages - compares each page that changes. @mapped: all versions that are mapped, with this one or without.
  * Versions whose changes are not known are not compared.
- * @each: gets the enum md_page of each page; NULL: not wanted. Return: 0, -EIO.
+ * @each: gets the enum md_page of each page; NULL: not wanted. Return: 0, -EIO, -ENOMEM.
  */
 int md_version_pages(struct md_version *version, const struct md_versions *mapped, uint8_t *each);
 /* Does the version change the page at the link-time address @vaddr? */
 bool md_version_has_page(const struct md_version *version, uint64_t vaddr);
 /*
- * md_version_check_text - does the original's code have the bytes of its file? Pages that @version or a @mapped version
- * changes may have those of such a version; with @whole, not those of @version, and pages that none changes are not
- * asked: somebody may have uprobes there. Reads the changes of @mapped versions only
- * until each page is explained: then no page has the bytes of one whose changes are not known. For all other versions,
- * version->pages is set afterwards. Return: 0; -EPERM, -EIO, each with a message.
+ * md_version_check_text - does the original's code have the bytes of its file, apart from breakpoints? Pages
+ * that @version or a @mapped version changes may have those of such a version; with @whole, not those of
+ * @version, and pages that none changes are not asked: somebody may have uprobes there. Reads the changes of
+ * @mapped versions only until each page is explained: then no page has the bytes of one whose changes are not
+ * known. For all other versions, version->pages is set afterwards. Return: 0; -EPERM, -EIO, each with a
+ * message.
  */
 int md_version_check_text(struct md_version *version, const struct md_versions *mapped, bool whole,
 			  struct mp_err *err);

@@ -151,7 +151,7 @@ static json_t *result_json(const struct live *l, pid_t pid, const struct md_vers
 			   const struct md_live_result *r)
 {
 	return json_pack(
-		"{s:i, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}",
+		"{s:i, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}",
 		"pid", (int)pid, "original", mp_json_string(v->original_path), "output",
 		mp_json_string(v->path), "kind", md_version_kind_name(v->kind), "state",
 		md_live_state_name(r->state), "changed", r->changed, "rounds",
@@ -160,8 +160,9 @@ static json_t *result_json(const struct live *l, pid_t pid, const struct md_vers
 		(json_int_t)r->longest_ns, "work_ns", (json_int_t)r->work_ns, "threads",
 		(json_int_t)r->nr_threads, "private_bytes", (json_int_t)r->private_bytes, "patches",
 		(json_int_t)v->changes.nr_patches, "branches", (json_int_t)v->changes.nr_branches,
-		"words", (json_int_t)v->changes.nr_words, "left_out",
-		(json_int_t)v->changes.nr_left_out, "why_mapped", r->why_mapped);
+		"patches_over_first", (json_int_t)v->changes.nr_over_first, "words",
+		(json_int_t)v->changes.nr_words, "left_out", (json_int_t)v->changes.nr_left_out,
+		"breakpoints", (json_int_t)v->nr_breakpoints, "why_mapped", r->why_mapped);
 }
 
 static void put_changes(const struct md_version *v, const struct md_live_result *r)
@@ -172,6 +173,13 @@ static void put_changes(const struct md_version *v, const struct md_live_result 
 	       v->changes.nr_patches, v->changes.nr_branches, v->changes.nr_words,
 	       v->changes.nr_left_out, (double)v->changes.segment_size / (1 << 20),
 	       md_version_segment(v), r->private_bytes >> 10);
+	if (v->changes.nr_over_first)
+		printf("  %zu patches lie over first instructions of functions, where a probe would end the "
+		       "process; write the version again\n",
+		       v->changes.nr_over_first);
+	if (v->nr_breakpoints)
+		printf("  %zu breakpoints of somebody else (probes) in the pages that change\n",
+		       v->nr_breakpoints);
 }
 
 static void put_text(const struct live *l, pid_t pid, const struct md_version *v,

@@ -83,18 +83,18 @@ static json_t *json_code(const struct me_optimize_report *r)
 {
 	const struct me_emitted *e = &r->emitted;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-			 "pointers", (json_int_t)e->patches.nr_pointers, "functions_redirected",
-			 (json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks,
-			 "hot_blocks", (json_int_t)r->nr_hot_blocks, "bytes",
-			 (json_int_t)e->text_bytes, "hot_bytes", (json_int_t)e->hot_bytes,
-			 "branches_inverted", (json_int_t)e->nr_inverted, "jumps_dropped",
-			 (json_int_t)e->nr_jumps_dropped, "jumps_added",
-			 (json_int_t)e->nr_jumps_added, "patches",
-			 (json_int_t)e->patches.nr_patches, "retargeted",
-			 (json_int_t)e->patches.nr_retargeted, "table_entries",
-			 (json_int_t)e->patches.nr_table_entries, "via_slot",
-			 (json_int_t)e->nr_via_slot, "inlined", (json_int_t)e->nr_inlined);
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"pointers", (json_int_t)e->patches.nr_pointers, "functions_redirected",
+		(json_int_t)e->nr_redirected, "blocks", (json_int_t)r->nr_blocks, "hot_blocks",
+		(json_int_t)r->nr_hot_blocks, "bytes", (json_int_t)e->text_bytes, "hot_bytes",
+		(json_int_t)e->hot_bytes, "branches_inverted", (json_int_t)e->nr_inverted,
+		"jumps_dropped", (json_int_t)e->nr_jumps_dropped, "jumps_added",
+		(json_int_t)e->nr_jumps_added, "patches", (json_int_t)e->patches.nr_patches,
+		"entries_unpatched", (json_int_t)e->patches.nr_entries_open, "retargeted",
+		(json_int_t)e->patches.nr_retargeted, "table_entries",
+		(json_int_t)e->patches.nr_table_entries, "via_slot", (json_int_t)e->nr_via_slot,
+		"inlined", (json_int_t)e->nr_inlined);
 }
 
 static json_t *json_counting(const struct me_optimize_options *options,

@@ -226,6 +226,10 @@ static void text_code(FILE *out, const struct me_optimize_report *r)
 		"  old code   %" PRIu32 " patches, %" PRIu64
 		" calls and branches led to copies, %" PRIu64 " table entries\n",
 		e->patches.nr_patches, e->patches.nr_retargeted, e->patches.nr_table_entries);
+	if (e->patches.nr_entries_open)
+		fprintf(out,
+			"  begin      %" PRIu64 " functions have no patch at their beginning\n",
+			e->patches.nr_entries_open);
 	fprintf(out,
 		"  pointers   %" PRIu64 " to %" PRIu32 " functions now hold the copy's address\n",
 		e->patches.nr_pointers, e->nr_redirected);

@@ -148,6 +148,17 @@ static bool has_room(const struct patcher *p, uint32_t block)
 	       (p->placement->nr_stubs && me_patch_fits_padding(p->cfg, block));
 }
 
+/* Is @block the beginning of a function, and is there no jump right behind its only instruction either? */
+static bool is_open_entry(const struct patcher *p, uint32_t block)
+{
+	const struct mp_block *blocks = p->cfg->blocks;
+
+	return (blocks[block].flags & MP_BLOCK_ENTRY) &&
+	       !(block + 1 < p->cfg->nr_blocks &&
+		 (blocks[block + 1].flags & MP_BLOCK_BEHIND_ENTRY) &&
+		 p->placement->target_from_outside[block + 1] != MP_NONE && has_room(p, block + 1));
+}
+
 /*
  * Write a jump over the old start of a copied block. It must lie inside the block, or reach into
  * padding that nothing reaches, and no target may lie in its middle. Return addresses are no
@@ -162,6 +173,7 @@ static int patch_block(struct patcher *p, const struct me_copy *copy)
 
 	if (!has_room(p, copy->block)) {
 		p->out->nr_unpatched++;
+		p->out->nr_entries_open += is_open_entry(p, copy->block);
 		return 0;
 	}
 	bytes = image_at(p, start, ME_PATCH_SIZE);

@@ -23,6 +23,7 @@ struct me_patches {
 	struct me_patch *patches; /* jumps written over old block starts, ascending vaddr */
 	uint32_t nr_patches;
 	uint64_t nr_unpatched; /* copied blocks whose old start had to stay */
+	uint64_t nr_entries_open; /* of these: functions that run on in old code where others call them */
 	uint64_t nr_retargeted, nr_table_entries, nr_pointers;
 	uint64_t nr_tables_kept; /* tables of copied jumps that still lead to old code */
 };

@@ -202,7 +202,8 @@ static void refuse_known(const struct mp_cfg *cfg, struct me_eligible *out)
 	me_enclosing_functions(cfg, refuse_asked, &m);
 	/* A block with a static probe stays while its function moves, unless it is the entry. */
 	for (uint32_t b = 0; b < cfg->nr_blocks; b++)
-		if (cfg->blocks[b].flags & MP_BLOCK_PROBE && cfg->blocks[b].flags & MP_BLOCK_ENTRY)
+		if (cfg->blocks[b].flags & MP_BLOCK_PROBE &&
+		    cfg->blocks[b].flags & (MP_BLOCK_ENTRY | MP_BLOCK_BEHIND_ENTRY))
 			refuse_place(&m, cfg->blocks[b].vaddr);
 	for (uint32_t r = 0; r < cfg->nr_ranges; r++) {
 		const struct mp_section *sec = mp_elf_section_at(cfg->elf, cfg->ranges[r].start);

@@ -199,6 +199,21 @@ static int add_carried(struct me_evidence *out, struct mp_stale_counts *carried,
 	return 0;
 }
 
+/* Fingerprints are compared with those of other builds, so all of them are made of the same kind of blocks. */
+static int make_fingerprint(const struct me_evidence_options *o, const struct mp_cfg *cfg,
+			    const struct me_evidence *own, struct mp_fingerprint *out,
+			    struct mp_err *err)
+{
+	struct mp_cfg *plain = NULL;
+	int r = o->entries ? mp_cfg_build(cfg->elf, NULL, &plain, err) : 0;
+
+	if (!r)
+		r = mp_fingerprint_make(plain ? plain : cfg, own->counts, own->nr_counts,
+					own->edges, own->nr_edges, out, err);
+	mp_cfg_free(plain);
+	return r;
+}
+
 static int carry(const struct me_evidence_options *o, const struct mp_cfg *cfg,
 		 struct mp_store *store, const struct other *other, struct me_evidence *out,
 		 struct me_stale_report *report, struct mp_err *err)
@@ -206,11 +221,11 @@ static int carry(const struct me_evidence_options *o, const struct mp_cfg *cfg,
 	struct mp_fingerprint print = {0};
 	struct mp_stale_match match = {0};
 	struct mp_stale_counts carried = {0};
-	struct me_evidence theirs = {0};
+	struct me_evidence theirs = {0}, none = {0};
 	int r = read_module(o, store, other->module.key, &theirs, err);
 
 	if (!r)
-		r = mp_fingerprint_make(cfg, NULL, 0, NULL, 0, &print, err);
+		r = make_fingerprint(o, cfg, &none, &print, err);
 	if (!r)
 		r = mp_stale_match(&other->print, &print, &match, err);
 	if (!r)
@@ -269,9 +284,7 @@ static void remember(const struct me_evidence_options *o, const struct mp_cfg *c
 	if (access(o->db, W_OK) || mp_store_open(o->db, MP_STORE_WRITE, &store, &err))
 		return;
 	if (!mp_store_fingerprint_time(store, module->key, &made_s, &err) &&
-	    made_s <= module->last_s &&
-	    !mp_fingerprint_make(cfg, own->counts, own->nr_counts, own->edges, own->nr_edges,
-				 &print, &err)) {
+	    made_s <= module->last_s && !make_fingerprint(o, cfg, own, &print, &err)) {
 		mp_store_put_fingerprint(store, module->key, time(NULL), &print, NULL, &err);
 		mp_fingerprint_fini(&print);
 	}

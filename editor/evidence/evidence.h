@@ -51,6 +51,7 @@ struct me_evidence_options {
 	uint64_t min_samples; /* a file with fewer own samples also gets another build's */
 	bool paths;	      /* also read path counts */
 	bool remember;	      /* keep a fingerprint of the file for its next build */
+	bool entries;	      /* the CFG was made with mp_cfg_options.entries */
 	struct me_stale_options stale;
 };
 

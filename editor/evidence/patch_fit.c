@@ -5,17 +5,14 @@
  */
 #include "editor/evidence/patch_fit.h"
 
-#include <string.h>
-
 #include "editor/evidence/table_form.h"
+
+#define ENDBR64_SIZE 4u
 
 uint64_t me_patch_start(const struct mp_cfg *cfg, const struct mp_block *block)
 {
-	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
-
-	if (bytes && block->size >= sizeof(endbr64) && !memcmp(bytes, endbr64, sizeof(endbr64)))
-		return block->vaddr + sizeof(endbr64);
+	if (block->size >= ENDBR64_SIZE && mp_cfg_is_endbr64(cfg, block->vaddr))
+		return block->vaddr + ENDBR64_SIZE;
 	return block->vaddr;
 }
 
@@ -32,23 +29,38 @@ bool me_patch_fits(const struct mp_cfg *cfg, uint32_t index)
 	return true;
 }
 
+bool me_patch_fits_behind(const struct mp_cfg *cfg, uint32_t index)
+{
+	return index + 1 < cfg->nr_blocks &&
+	       (cfg->blocks[index + 1].flags & MP_BLOCK_BEHIND_ENTRY) &&
+	       !(cfg->blocks[index + 1].flags & MP_BLOCK_STAYS) &&
+	       (me_patch_fits(cfg, index + 1) || me_patch_fits_padding(cfg, index + 1));
+}
+
 /* Compilers align functions to lines of 64 bytes at most. */
 #define PADDING_MAX 63u
 #define ALIGNMENT   16u
 
-/* Is @block its whole function, and does control leave it by its last instruction only? */
+/*
+ * Is @block its whole function, apart from a first instruction that is a block of its own, and does control
+ * leave it by its last instruction only?
+ */
 static bool is_whole(const struct mp_cfg *cfg, const struct mp_block *block)
 {
-	const uint8_t *bytes = mp_elf_bytes(cfg->elf, block->vaddr, block->size);
-	uint32_t at = 0, last = block->size - block->term_len;
+	const bool behind = block->flags & MP_BLOCK_BEHIND_ENTRY;
+	const uint64_t start = behind ? block[-1].vaddr : block->vaddr;
+	const uint32_t size = (uint32_t)(block->vaddr + block->size - start);
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, start, size);
+	uint32_t at = 0, last = size - block->term_len;
 	struct mp_insn insn;
 
-	if (!bytes || !(block->flags & MP_BLOCK_ENTRY) || cfg->funcs[block->func].nr_blocks != 1 ||
+	if (!bytes || !(behind || block->flags & MP_BLOCK_ENTRY) ||
+	    cfg->funcs[block->func].nr_blocks != (behind ? 2 : 1) ||
 	    (block->term != MP_TERM_RET && block->term != MP_TERM_TAIL &&
 	     block->term != MP_TERM_INDIRECT_TAIL))
 		return false;
 	for (; at < last; at += insn.len)
-		if (mp_insn_decode(bytes + at, last - at, block->vaddr + at, &insn) ||
+		if (mp_insn_decode(bytes + at, last - at, start + at, &insn) ||
 		    insn.kind != MP_INSN_OTHER)
 			return false;
 	return at == last;
@@ -106,7 +118,39 @@ bool me_patch_leads_table(const struct mp_cfg *cfg, const struct mp_table *table
 }
 
 /* A patch begins at most so far behind its block's start: behind endbr64. */
-#define PATCH_AT_MAX 4u
+#define PATCH_AT_MAX ENDBR64_SIZE
+
+#define JUMP_REL32 0xe9
+
+static void keep_entry(struct mp_cfg *cfg, uint64_t vaddr)
+{
+	const uint8_t *first = mp_elf_bytes(cfg->elf, vaddr, 1);
+
+	/*
+	 * A jump is never written over endbr64, and over another jump only its distance changes. Elsewhere, a
+	 * target in the middle keeps jumps away.
+	 */
+	if (!first || (*first != JUMP_REL32 && !mp_cfg_is_endbr64(cfg, vaddr)))
+		mp_cfg_note_target(cfg, vaddr + 1);
+}
+
+void me_patch_keep_entries(struct mp_cfg *cfg)
+{
+	const struct mp_elf *elf = cfg->elf;
+
+	for (uint32_t r = 0; r < cfg->nr_ranges; r++)
+		keep_entry(cfg, cfg->ranges[r].start);
+	for (uint32_t i = 0; i < elf->nr_fdes; i++)
+		keep_entry(cfg, elf->fdes[i].start);
+	for (uint32_t i = 0; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *s = &elf->symbols[i];
+
+		if (s->shndx != SHN_UNDEF && s->shndx != SHN_ABS &&
+		    (s->type == STT_FUNC || s->type == STT_GNU_IFUNC || s->type == STT_NOTYPE) &&
+		    mp_elf_is_code(elf, s->vaddr))
+			keep_entry(cfg, s->vaddr);
+	}
+}
 
 /*
  * A thread may be in a call, on any stack, when the patch is written, and then returns into its middle. Calls are

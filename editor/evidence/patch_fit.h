@@ -25,6 +25,14 @@ bool me_patch_fits(const struct mp_cfg *cfg, uint32_t block);
  * function, and nothing may lead to them or name them. Verify proves the same by itself.
  */
 bool me_patch_fits_padding(const struct mp_cfg *cfg, uint32_t block);
+/* The block @block is only the first instruction of a function: is there room for a jump right behind it? */
+bool me_patch_fits_behind(const struct mp_cfg *cfg, uint32_t block);
+/*
+ * From now on, no jump fits over the first instruction of a function, or of a part of one, unless that is such
+ * a jump, too. Whoever sets a breakpoint with the kernel's help (uprobes), does it there, and the kernel then
+ * executes the instruction that the file has.
+ */
+void me_patch_keep_entries(struct mp_cfg *cfg);
 /* From now on, no jump fits where a call would return into its middle. */
 void me_patch_keep_returns(struct mp_cfg *cfg);
 /* Will the entries of @table lead to copies? */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "editor/evidence/eligible.h"
+#include "editor/instrument/old_code.h"
 #include "libprof/base/grow.h"
 #include "libprof/note/edge_table.h"
 
@@ -122,6 +123,45 @@ static bool is_free(const struct me_flags *flags, uint32_t block)
 	return !flags || !flags->live[block];
 }
 
+/* Is the block only the first instruction of its function? */
+static bool is_first(const struct mp_cfg *cfg, uint32_t block)
+{
+	return block + 1 < cfg->nr_blocks && (cfg->blocks[block + 1].flags & MP_BLOCK_BEHIND_ENTRY);
+}
+
+/*
+ * Edges of the first instruction of a function, which also runs in old code where others enter the function.
+ * From there control comes to copies, so counters before other blocks count all of it. *@place: set if that
+ * decides.
+ */
+static bool place_at_head(const struct me_flow *flow, const struct mp_cfg *cfg,
+			  const struct me_flags *flags, const struct me_flow_edge *edge,
+			  enum me_flow_place *place)
+{
+	const uint32_t *in = flow->degree, outside = flow->nr_blocks;
+	const uint32_t from = flow->first_block + edge->from, to = flow->first_block + edge->to;
+
+	*place = ME_FLOW_NOWHERE;
+	if (edge->from == outside) {
+		if (!is_first(cfg, to))
+			return false;
+		if (in[edge->to] == 1 && in[edge->to + 1] == 1 &&
+		    !me_old_code_is_head(cfg, to + 1) && !me_block_stays(&cfg->blocks[to + 1]) &&
+		    is_free(flags, to + 1))
+			*place = ME_FLOW_BEHIND_TARGET;
+		return *place != ME_FLOW_NOWHERE || me_old_code_is_head(cfg, to);
+	}
+	/* The counter of the edge from outside counts the same. */
+	if (is_first(cfg, from) && in[edge->from] == 1)
+		return true;
+	if (!me_old_code_is_head(cfg, from))
+		return false;
+	if (edge->to != outside && in[edge->to] == 1 && !me_old_code_is_head(cfg, to) &&
+	    !me_block_stays(&cfg->blocks[to]) && is_free(flags, to))
+		*place = ME_FLOW_BEFORE_TARGET;
+	return true;
+}
+
 static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_cfg *cfg,
 				   const struct me_flags *flags, const struct me_flow_edge *edge)
 {
@@ -129,6 +169,7 @@ static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_c
 	const uint32_t outside = flow->nr_blocks;
 	const struct mp_block *from = NULL, *to = NULL;
 	bool at_from = false, at_to = false;
+	enum me_flow_place place;
 
 	if (edge->from != outside) {
 		from = &cfg->blocks[flow->first_block + edge->from];
@@ -138,6 +179,8 @@ static enum me_flow_place place_of(const struct me_flow *flow, const struct mp_c
 		to = &cfg->blocks[flow->first_block + edge->to];
 		at_to = !me_block_stays(to) && is_free(flags, flow->first_block + edge->to);
 	}
+	if (place_at_head(flow, cfg, flags, edge, &place))
+		return place;
 	if (at_to && in[edge->to] == 1)
 		return ME_FLOW_BEFORE_TARGET;
 	if (at_from && out[edge->from] == 1 && is_free(flags, flow->first_block + edge->from))

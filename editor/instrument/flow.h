@@ -20,6 +20,8 @@ enum me_flow_place {
 	ME_FLOW_BEFORE_SOURCE, /* before the edge's source, which has no other edge out of it */
 	ME_FLOW_AT_ENTRY,      /* before the target, only on the ways from outside */
 	ME_FLOW_ON_EDGE,       /* on the way from the end of the source to the target */
+	/* before the block behind the target, which is only a first instruction (MP_BLOCK_BEHIND_ENTRY) */
+	ME_FLOW_BEHIND_TARGET,
 };
 
 struct me_flow_edge {

@@ -219,6 +219,10 @@ static struct me_stub_to stub_of(const struct me_flow *flow, const struct me_flo
 		stub.block = flow->first_block + edge->from;
 		stub.what.arrivals = ME_STUB_ALL;
 		break;
+	case ME_FLOW_BEHIND_TARGET:
+		stub.block++;
+		stub.what.arrivals = ME_STUB_ALL;
+		break;
 	case ME_FLOW_AT_ENTRY: stub.what.arrivals = ME_STUB_OUTSIDE; break;
 	default: stub.what.arrivals = ME_STUB_EDGE; stub.what.from = flow->first_block + edge->from;
 	}
@@ -234,6 +238,7 @@ static uint32_t before_block(const struct me_flow_edge *edge)
 	switch (edge->place) {
 	case ME_FLOW_BEFORE_TARGET: return edge->to;
 	case ME_FLOW_BEFORE_SOURCE: return edge->from;
+	case ME_FLOW_BEHIND_TARGET: return edge->to + 1;
 	default: return MP_NONE;
 	}
 }
@@ -409,6 +414,9 @@ int me_instrument_stub(struct me_instrument *in, const struct mp_edge_place *pla
 	if (to == MP_NONE || cfg->blocks[to].func == MP_NONE)
 		return -ENOENT;
 	if (place->from == MP_PLACE_ALL) {
+		/* Its first instruction also runs in old code, from where control comes to the block behind it. */
+		if (to + 1 < cfg->nr_blocks && (cfg->blocks[to + 1].flags & MP_BLOCK_BEHIND_ENTRY))
+			to++;
 		*out = (struct me_stub_to){.block = to, .what = {.arrivals = ME_STUB_ALL}};
 		return takes_stub(in, to) ? 0 : -EPERM;
 	}

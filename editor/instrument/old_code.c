@@ -8,10 +8,52 @@
 #include "editor/evidence/eligible.h"
 #include "editor/evidence/patch_fit.h"
 
-/* Will a jump to its copy stand at the old block? patch asks the same. */
+/*
+ * Will a jump to its copy stand at the old block, or right behind the only instruction of it? patch asks the same.
+ */
 static bool has_room(const struct mp_cfg *cfg, uint32_t b)
 {
-	return me_patch_fits(cfg, b) || me_patch_fits_padding(cfg, b);
+	return me_patch_fits(cfg, b) || me_patch_fits_padding(cfg, b) ||
+	       me_patch_fits_behind(cfg, b);
+}
+
+/* Do others enter function @f at its old place? */
+static bool is_entered(const struct mp_func *func)
+{
+	return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED);
+}
+
+/* Is the block only the first instruction of its function? */
+static bool is_first(const struct mp_cfg *cfg, uint32_t b)
+{
+	return b + 1 < cfg->nr_blocks && (cfg->blocks[b + 1].flags & MP_BLOCK_BEHIND_ENTRY);
+}
+
+bool me_old_code_is_head(const struct mp_cfg *cfg, uint32_t b)
+{
+	const struct mp_block *block = &cfg->blocks[b];
+
+	if (block->func == MP_NONE || !is_entered(&cfg->funcs[block->func]))
+		return false;
+	return is_first(cfg, b) || (block->flags & MP_BLOCK_BEHIND_ENTRY &&
+				    (me_block_stays(block) || !has_room(cfg, b)));
+}
+
+/* Control in the head of a function, of which @b is the last block: does it always come to jumps to copies then? */
+static bool leads_on(const struct mp_cfg *cfg, uint32_t b)
+{
+	const struct mp_block *block = &cfg->blocks[b];
+
+	/* All ways out of the block have an edge then. */
+	if (block->term == MP_TERM_COND ? block->nr_edges != 2
+					: block->nr_edges != 1 || (block->term != MP_TERM_FALL &&
+								   block->term != MP_TERM_JUMP))
+		return false;
+	for (uint32_t e = block->first_edge; e < block->first_edge + block->nr_edges; e++)
+		if (me_block_stays(&cfg->blocks[cfg->edges[e].to]) ||
+		    !has_room(cfg, cfg->edges[e].to))
+			return false;
+	return true;
 }
 
 /* May control come to the old block and stay there, because no jump fits into it? */
@@ -23,7 +65,7 @@ static bool may_run_at(const struct mp_cfg *cfg, uint32_t b)
 	if (me_block_stays(block) || has_room(cfg, b))
 		return false;
 	if (block->flags & MP_BLOCK_ENTRY)
-		return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED);
+		return is_entered(func) && !(is_first(cfg, b) && leads_on(cfg, b + 1));
 	if (block->flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY))
 		return true;
 	return false;

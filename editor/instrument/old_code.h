@@ -17,6 +17,11 @@
  */
 bool me_old_code_may_run(const struct mp_cfg *cfg, uint32_t func);
 /*
+ * Does old code of @block run whenever others enter the function there? So does the first instruction, over
+ * which no jump is written (MP_BLOCK_BEHIND_ENTRY), and what follows it without room for one.
+ */
+bool me_old_code_is_head(const struct mp_cfg *cfg, uint32_t block);
+/*
  * me_old_code_find_arrivals - set @arrives[block] for the blocks of @func whose copies control
  * may reach from old code, which does not track paths. @arrives: per cfg block; 0 for
  * the blocks of @func before.

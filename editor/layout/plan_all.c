@@ -83,13 +83,15 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 			 struct me_plan *plan)
 {
 	const struct mp_func *f = &cfg->funcs[func];
-	uint32_t nr = 0, entry = MP_NONE, room = stress ? f->nr_blocks : 0;
+	uint32_t nr = 0, entry = MP_NONE, behind = MP_NONE, room = stress ? f->nr_blocks : 0;
 
 	for (uint32_t b = f->first_block; b < f->first_block + f->nr_blocks; b++) {
 		if (zones[b] != zone)
 			continue;
 		if (cfg->blocks[b].flags & MP_BLOCK_ENTRY && entry == MP_NONE)
 			entry = b;
+		else if (cfg->blocks[b].flags & MP_BLOCK_BEHIND_ENTRY && entry == b - 1 && !stress)
+			behind = b;
 		else
 			scratch[nr++] = b;
 	}
@@ -102,6 +104,9 @@ static void add_function(const struct mp_cfg *cfg, uint32_t func, enum me_zone z
 			(struct me_plan_block){.block = entry, .zone = zone, .align_log2 = 4};
 		add_clones(cfg, entry, zone, zones, state, plan, &room);
 	}
+	if (behind != MP_NONE)
+		plan->blocks[plan->nr_blocks++] =
+			(struct me_plan_block){.block = behind, .zone = zone, .heat = 1};
 	for (uint32_t i = 0; i < nr; i++) {
 		plan->blocks[plan->nr_blocks++] = (struct me_plan_block){
 			.block = scratch[i],

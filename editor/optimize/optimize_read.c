@@ -110,7 +110,8 @@ static int analyse(struct me_job *job, struct mp_err *err)
 	int rc =
 		mp_cfg_build(job->elf,
 			     &(struct mp_cfg_options){.fine = o->counting.paths || o->counting.none,
-						      .exits = o->counting.audit},
+						      .exits = o->counting.audit,
+						      .entries = o->live_at != 0},
 			     &job->cfg, err);
 
 	if (!rc && o->remove_markers)
@@ -279,6 +280,7 @@ int me_job_read_profile(struct me_job *job, struct mp_err *err)
 		.min_samples = o->min_samples,
 		.paths = o->estimator == MP_ESTIMATE_PATHS,
 		.remember = (o->output || o->files) && !me_counting_any(&o->counting),
+		.entries = o->live_at != 0,
 		.stale = o->stale,
 	};
 	struct me_evidence evidence;

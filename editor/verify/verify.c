@@ -139,6 +139,7 @@ static void vf_fini(struct vf *vf)
 	vf_bits_fini(&vf->old.maybe_address);
 	vf_bits_fini(&vf->old.text_ref);
 	vf_bits_fini(&vf->old.data_ref);
+	vf_bits_fini(&vf->old.entries);
 	vf_bits_fini(&vf->old.may_lack);
 	vf_bits_fini(&vf->old.word_ref);
 	vf_bits_fini(&vf->old.label_word);

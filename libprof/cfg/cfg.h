@@ -60,6 +60,8 @@ enum mp_block_flag {
 	MP_BLOCK_PROBE = 1 << 9,       /* a note says that tracers may put a breakpoint in it */
 	MP_BLOCK_CUT =
 		1 << 10, /* mp_cfg_cut() began it: control only comes from the block before */
+	/* with mp_cfg_options.entries: the block before is only the first instruction of the function */
+	MP_BLOCK_BEHIND_ENTRY = 1 << 11,
 };
 
 /* Limits of the fields below. Longer code without a branch becomes several blocks. */
@@ -290,6 +292,8 @@ struct mp_cfg_options {
 	bool fine;
 	/* A return, and a jump that leaves the function, is a block of its own. */
 	bool exits;
+	/* The first instruction of each function, if it is no endbr64, is a block of its own. */
+	bool entries;
 	/* Addresses, ascending, where blocks begin as well if instructions begin there. */
 	const uint64_t *cuts;
 	uint32_t nr_cuts;
@@ -329,6 +333,8 @@ int mp_cfg_view_cut(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_
 		    struct mp_cfg_view *out, struct mp_err *err);
 void mp_cfg_view_fini(struct mp_cfg_view *view);
 
+/* Is the instruction at @vaddr endbr64? */
+bool mp_cfg_is_endbr64(const struct mp_cfg *cfg, uint64_t vaddr);
 /* The function or block that holds @vaddr, or MP_NONE. O(log n). */
 uint32_t mp_cfg_func_at(const struct mp_cfg *cfg, uint64_t vaddr);
 uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr);

@@ -170,6 +170,32 @@ static uint32_t next_cut(const struct mp_cfg_build *b, uint32_t at, uint32_t end
 	return end;
 }
 
+/* With entries as blocks: the end of the function's first instruction, if it is the one at @at; else @end. */
+static uint32_t end_of_entry(const struct mp_block_maker *m, uint32_t at, uint32_t end)
+{
+	const struct mp_cfg_build *b = m->b;
+	uint64_t vaddr = mp_space_vaddr(b->index, at);
+
+	if (!b->options || !b->options->entries || vaddr != m->func->vaddr ||
+	    mp_cfg_is_endbr64(b->cfg, vaddr))
+		return end;
+	return mp_bits_next(b->starts, at + 1, end);
+}
+
+/* Marks the block that was made last, if it lies behind the first instruction of the function. */
+static void mark_behind_entry(const struct mp_block_maker *m, const struct mp_part *part)
+{
+	const struct mp_cfg *cfg = m->b->cfg;
+	struct mp_block *last = &cfg->blocks[cfg->nr_blocks - 1];
+
+	if (!m->b->options || !m->b->options->entries || cfg->nr_blocks - part->first_block < 2 ||
+	    !(last[-1].flags & MP_BLOCK_ENTRY) || last[-1].nr_insns != 1 ||
+	    m->flow_of[cfg->nr_blocks - m->func->first_block - 2] != MP_NONE ||
+	    mp_cfg_is_endbr64(cfg, last[-1].vaddr))
+		return;
+	last->flags |= MP_BLOCK_BEHIND_ENTRY;
+}
+
 static int cut_part(struct mp_block_maker *m, struct mp_part *part)
 {
 	struct mp_cfg_build *b = m->b;
@@ -211,12 +237,17 @@ static int cut_part(struct mp_block_maker *m, struct mp_part *part)
 			term = cut < end ? MP_NONE : term;
 			end = cut;
 		}
+		if (end_of_entry(m, at, end) < end) {
+			end = end_of_entry(m, at, end);
+			term = MP_NONE;
+		}
 		if (end - at > MP_MAX_BLOCK_SIZE) {
 			term = MP_NONE;
 			end = last_cut(b, at, at + MP_MAX_BLOCK_SIZE);
 		}
 		if (add_block(m, part, at, end, term))
 			return -ENOMEM;
+		mark_behind_entry(m, part);
 		at = end;
 	}
 	part->nr_blocks = b->cfg->nr_blocks - part->first_block;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cfg_find - finds the function and the block around an address. */
+/* cfg_find - finds the function and the block around an address, and what an instruction is. */
+#include <string.h>
 
 #include "libprof/cfg/cfg_private.h"
 
@@ -40,4 +41,12 @@ uint32_t mp_cfg_block_at(const struct mp_cfg *cfg, uint64_t vaddr)
 	while (block < last && cfg->blocks[block + 1].vaddr <= vaddr)
 		block++;
 	return block;
+}
+
+bool mp_cfg_is_endbr64(const struct mp_cfg *cfg, uint64_t vaddr)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, vaddr, sizeof(endbr64));
+
+	return bytes && !memcmp(bytes, endbr64, sizeof(endbr64));
 }

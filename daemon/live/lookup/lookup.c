@@ -90,11 +90,15 @@ extern const uint8_t md_lookup_real[] __attribute__((visibility("hidden")));
 extern const uint8_t md_lookup_hdr[] __attribute__((visibility("hidden")));
 extern const uint8_t md_lookup_table[] __attribute__((visibility("hidden")));
 
+/* Bytes of mov slot(%rip), %rax. */
+#define MOV_SIZE 7
+
 /* The function jumps to *(*@slot + @offset). */
 struct way {
 	uint64_t mov; /* address of its first instruction, behind endbr64 */
 	uint64_t slot;
 	int32_t offset;
+	uint64_t at; /* of the jump to the page */
 };
 
 static int32_t int32_at(const uint8_t *bytes)
@@ -116,13 +120,18 @@ static int read_function(const uint8_t *function, uint64_t ip, struct way *out)
 	if (memcmp(at, mov, sizeof(mov)) != 0)
 		return -EOPNOTSUPP;
 	out->mov = ip + (uint64_t)(at - function);
-	out->slot = out->mov + 7 + (uint64_t)(int64_t)int32_at(at + 3);
-	at += 7;
+	out->slot = out->mov + MOV_SIZE + (uint64_t)(int64_t)int32_at(at + 3);
+	at += MOV_SIZE;
 	if (*at == 0x3e)
 		at++;
 	if (at[0] != 0xff || (at[1] != 0xa0 && at[1] != 0x60))
 		return -EOPNOTSUPP;
 	out->offset = at[1] == 0xa0 ? int32_at(at + 2) : (int8_t)at[2];
+	/*
+	 * Where somebody has a breakpoint at the function's beginning, the kernel executes the instruction that
+	 * the file has there, and goes on behind it. The value in %rax is not needed.
+	 */
+	out->at = out->mov == ip && at[1] == 0xa0 ? out->mov + MOV_SIZE : out->mov;
 	return 0;
 }
 
@@ -163,8 +172,8 @@ int md_lookup_make(const uint8_t function[MD_LOOKUP_READ], uint64_t ip, uint64_t
 	memcpy(out->page + table + 8, &own, sizeof(own));
 	if (nr)
 		memcpy(out->page + table + 8 + sizeof(own), entries, nr * sizeof(*entries));
-	out->at = way.mov;
-	memcpy(out->old, function + (way.mov - ip), MD_LOOKUP_PATCH);
+	out->at = way.at;
+	memcpy(out->old, function + (way.at - ip), MD_LOOKUP_PATCH);
 	out->patch[0] = 0xe9;
-	return put_distance(out->patch + 1, way.mov + 1, page);
+	return put_distance(out->patch + 1, way.at + 1, page);
 }

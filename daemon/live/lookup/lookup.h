@@ -2,11 +2,12 @@
 /*
  * lookup - lets unwinders find the rows of copies that were put into a running process.
  *
- * libgcc, in whichever file it is, asks _dl_find_object() of libc for the unwind information of an address, and knows
- * nothing but the answer. The loader does not know the segment of copies, so the function's first instruction becomes
- * a jump to a page of Morph's. The page answers for copies, and has the loader answer for all else:
+ * libgcc, in whichever file it is, asks _dl_find_object() of libc for the unwind information of an address, and
+ * knows nothing but the answer. The loader does not know the segment of copies, so the function's second
+ * instruction becomes a jump to a page of Morph's, or the first one behind endbr64. The page answers for
+ * copies, and has the loader answer for all else:
  *
- *	libc:   _dl_find_object: jmp page         (was: mov slot(%rip), %rax; jmp *offset(%rax))
+ *	libc:   _dl_find_object: mov slot(%rip), %rax; jmp page         (was: jmp *offset(%rax))
  *	page:   is the address in a segment of the table?
  *		no:  mov slot(%rip), %rax; jmp *offset(%rax)
  *		yes: ask in the same way for an address of the original, and put the segment's bounds and its

@@ -109,6 +109,7 @@ int me_live_restrict(struct mp_cfg *cfg, struct me_eligible *eligible, struct mp
 			"for a running process: it is statically linked, and its unwinder "
 			"would not know the copies");
 	me_patch_keep_returns(cfg);
+	me_patch_keep_entries(cfg);
 	keep_tables(cfg);
 	leave_lookup(cfg, eligible);
 	return leave_askers(cfg, eligible, err);

@@ -12,8 +12,9 @@
 #include "libprof/base/err.h"
 
 /*
- * me_live_restrict - no patch may cut a place that a call returns to, no table changes that the loader or the program
- * writes to, and functions stay whose calls ask who called. @eligible: changes, too.
+ * me_live_restrict - no patch may cut a place that a call returns to, nor lie over a function's first
+ * instruction, no table changes that the loader or the program writes to, and functions stay whose calls ask
+ * who called. @eligible: changes, too.
  * Return: 0, -EPERM refused: the reason is in @err.
  */
 int me_live_restrict(struct mp_cfg *cfg, struct me_eligible *eligible, struct mp_err *err);

@@ -154,6 +154,7 @@ struct vf_old {
 	struct vf_bits maybe_address;	 /* numbers without relocation that may be code addresses */
 	struct vf_bits text_ref;	 /* text addresses that operands name */
 	struct vf_bits data_ref;	 /* data addresses that operands name */
+	struct vf_bits entries;		 /* of functions; only for outputs for running processes */
 	struct vf_bits may_lack;	 /* instructions that copies may lack: verify_marker.c */
 	struct vf_bits word_ref;	 /* addresses that words of data name */
 	struct vf_bits label_word;	 /* words of data that hold a text address by relocation */

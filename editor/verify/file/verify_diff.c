@@ -53,6 +53,15 @@ static bool was_jump(const struct vf *vf, uint64_t at)
 	return a && *a == 0xe9 && vf_bits_get(&vf->old.grid, at);
 }
 
+/* Is @p the end of a function, and its beginning, or what follows the first instruction? */
+static bool is_nearly_whole(const struct vf *vf, const struct vf_fde *fde,
+			    const struct mp_map_piece *p)
+{
+	return p->old_vaddr + p->old_size == fde->start + fde->size &&
+	       (p->old_vaddr == fde->start ||
+		p->old_vaddr == vf_bits_next(&vf->old.grid, fde->start + 1, p->old_vaddr + 1));
+}
+
 /* @at: address of the jump in @p's original. */
 static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64_t at,
 		       uint64_t *next)
@@ -63,7 +72,7 @@ static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64
 	if (!fde || (fde->flags & (VF_FDE_BAD | VF_FDE_OFF_GRID)))
 		return vf_refuse(vf, at, "a patch in a function that is not understood");
 	if (end > p->old_vaddr + p->old_size &&
-	    (p->old_vaddr != fde->start || !vf_patch_may_reach(vf, fde, at, end)))
+	    (!is_nearly_whole(vf, fde, p) || !vf_patch_may_reach(vf, fde, at, end)))
 		return vf_refuse(vf, at, "a patch reaches beyond its block");
 	if (vf->old.eh.cies[fde->cie].signal)
 		return vf_refuse(vf, at, "a patch in a signal frame");
@@ -75,6 +84,8 @@ static int check_patch(const struct vf *vf, const struct mp_map_piece *p, uint64
 				 (unsigned long long)at);
 	if (vf->now.live && vf_returns_into(vf, fde, at, end))
 		return vf_refuse(vf, at, "a thread may return into the middle of a patch");
+	if (vf->now.live && vf_is_entry(vf, at) && !was_jump(vf, at))
+		return vf_refuse(vf, at, "a patch over the first instruction of a function");
 	vf->result->report.nr_patches++;
 	*next = end;
 	return 0;

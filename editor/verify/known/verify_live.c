@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "editor/verify/base/verify_bits.h"
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/base/verify_refuse.h"
@@ -38,10 +39,32 @@ static int mark_askers(struct vf *vf)
 	return 0;
 }
 
+/* Also names of no type: assembly gives them to functions. */
+static bool names_code(const struct vf *vf, const struct mp_symbol *sym)
+{
+	return (sym->type == STT_FUNC || sym->type == STT_GNU_IFUNC || sym->type == STT_NOTYPE) &&
+	       sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS && vf_is_text(vf, sym->vaddr);
+}
+
+static int mark_entries(struct vf *vf)
+{
+	int ret = vf_bits_init(&vf->old.entries, vf->old.text_start, vf->old.text_end);
+
+	for (uint32_t i = 0; !ret && i < vf->old.eh.nr_fdes; i++)
+		if (vf_is_text(vf, vf->old.eh.fdes[i].start))
+			vf_bits_set(&vf->old.entries, vf->old.eh.fdes[i].start);
+	for (uint32_t i = 0; !ret && i < vf->o->nr_symbols; i++)
+		if (names_code(vf, &vf->o->symbols[i]))
+			vf_bits_set(&vf->old.entries, vf->o->symbols[i].vaddr);
+	return ret;
+}
+
 int vf_mark_live(struct vf *vf)
 {
-	if (!vf->now.live)
-		return 0;
+	int ret = vf->now.live ? mark_entries(vf) : 0;
+
+	if (ret || !vf->now.live)
+		return ret;
 	/* In a live process, unwinders' calls of this function are led to other code first. */
 	for (uint32_t i = 0; i < vf->o->nr_symbols; i++) {
 		const struct mp_symbol *sym = &vf->o->symbols[i];
@@ -55,6 +78,11 @@ int vf_mark_live(struct vf *vf)
 			fde->flags |= VF_FDE_ASKED;
 	}
 	return mark_askers(vf);
+}
+
+bool vf_is_entry(const struct vf *vf, uint64_t at)
+{
+	return vf_bits_get(&vf->old.entries, at);
 }
 
 bool vf_returns_into(const struct vf *vf, const struct vf_fde *fde, uint64_t at, uint64_t end)

@@ -143,7 +143,7 @@ command_ends 4 "adopt" "$optimize" adopt --backup-dir="$PWD/backup" pie live
 "$optimize" --all --report=none -o ordinary pie
 "$optimize" --all --live-at=0x20000000 --report=none -o live.so libwork.so
 "$optimize" --all --report=none -o ordinary.so libwork.so
-for how in mark return symbol; do
+for how in mark return entry symbol; do
 	files=(pie live ordinary)
 	[ $how != symbol ] || files=(libwork.so live.so ordinary.so)
 	"$src/changes" --break=$how "${files[@]}" broken >changes.txt || { fail "$how: $(cat changes.txt)"; continue; }
@@ -151,6 +151,7 @@ for how in mark return symbol; do
 	case $how in
 	mark) says err.txt "right above all others" ;;
 	return) says err.txt "return into the middle of a patch" ;;
+	entry) says err.txt "a patch over the first instruction of a function" ;;
 	symbol) says err.txt "a dynamic symbol moved" ;;
 	esac
 done

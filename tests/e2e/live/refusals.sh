@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "changed")) {
 		char *page = (char *)((unsigned long)f & -4096ul);
 		if (mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC)) return 77;
-		((char *)main)[0] = 0xcc;
+		((char *)main)[0] = 0x90;
 	}
 	if (!strcmp(how, "taken") && mmap((char *)strtoul(argv[2], NULL, 0), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
 		return 77;

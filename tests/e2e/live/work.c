@@ -29,6 +29,15 @@ static NOINLINE int rotate(int x)
 }
 step_fn *exported = rotate;
 
+/* The first instruction has room for a jump. */
+static NOINLINE int starts_long(long x)
+{
+	int r;
+
+	__asm__("mov $0x1234567, %%eax\n\tlea 0x54321(%%rax,%1), %0" : "=a"(r) : "D"(x));
+	return r;
+}
+
 /* They have names that the linker sees. */
 int kinds(int x);
 int interpret(const unsigned char *code, int x);
@@ -125,6 +134,7 @@ static NOINLINE unsigned int round_of(unsigned int seed)
 	qsort(items, 64, sizeof(items[0]), compare);
 	for (int i = 0; i < 64; i++)
 		sum = sum * 33 + (unsigned int)items[i];
+	sum += (unsigned int)starts_long((int)sum);
 	return sum + (unsigned int)interpret(code, (int)(sum & 0xfff)) +
 	       (unsigned int)jumps((int)seed);
 }

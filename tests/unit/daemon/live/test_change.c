@@ -25,6 +25,17 @@ TEST(only_addresses_strictly_inside_a_patch_are_inside)
 	ck_assert(!md_changes_inside(&changes, UINT64_MAX));
 }
 
+TEST(a_patch_covers_its_first_byte_too)
+{
+	ck_assert(!md_changes_has_patch(&changes, 0xfff));
+	for (uint64_t at = 0x1000; at < 0x100a; at++)
+		ck_assert(md_changes_has_patch(&changes, at));
+	ck_assert(!md_changes_has_patch(&changes, 0x100a));
+	ck_assert(!md_changes_has_patch(&changes, 0x2ffa));
+	ck_assert(md_changes_has_patch(&changes, 0x2fff));
+	ck_assert(!md_changes_has_patch(&changes, 0x3000));
+}
+
 TEST(without_patches_nothing_is_inside)
 {
 	const struct md_changes none = {0};
@@ -79,17 +90,23 @@ static bool make_pair(struct pair *pair)
 	return true;
 }
 
-static int find(struct pair *pair, struct md_changes *found)
+/* @read: more of the files than their symbols. */
+static int find_with(struct pair *pair, unsigned int read, struct md_changes *found)
 {
 	for (int i = 0; i < 2; i++) {
 		mp_elf_close(pair->elf[i]);
 		pair->elf[i] = NULL;
 		ck_assert_msg(!mp_elf_open_memory(i ? "output" : "original", pair->bytes[i].data,
-						  pair->bytes[i].size, MP_ELF_SYMBOLS,
+						  pair->bytes[i].size, MP_ELF_SYMBOLS | read,
 						  &pair->elf[i], &err),
 			      "%s", err.msg);
 	}
 	return md_changes_find(pair->elf[0], pair->elf[1], found, &err);
+}
+
+static int find(struct pair *pair, struct md_changes *found)
+{
+	return find_with(pair, 0, found);
 }
 
 static void free_pair(struct pair *pair)
@@ -143,6 +160,21 @@ TEST(a_word_that_the_segment_cuts_off_is_no_change)
 	}
 	ck_assert_int_eq(find(&pair, &found), -EPERM);
 	ck_assert_ptr_nonnull(strstr(err.msg, "is no version"));
+	md_changes_fini(&found);
+	free_pair(&pair);
+}
+
+/* An ordinary output has them. */
+TEST(patches_over_first_instructions_are_counted)
+{
+	struct md_changes found;
+	struct pair pair;
+
+	if (!make_pair(&pair))
+		MORPH_SKIP("no gcc");
+	ck_assert_int_eq(find_with(&pair, MP_ELF_FDES, &found), 0);
+	ck_assert_uint_gt(found.nr_over_first, 0);
+	ck_assert_uint_lt(found.nr_over_first, found.nr_patches);
 	md_changes_fini(&found);
 	free_pair(&pair);
 }
