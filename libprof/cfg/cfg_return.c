@@ -15,6 +15,8 @@
 
 /* Instructions to read: such functions take their return address at once, or change it before they call others. */
 #define MAX_LOOK 12
+/* Bytes to read from the middle of a function. */
+#define MAX_INSIDE 256
 
 /* The place of the return address: so far above the stack pointer, or above the frame's. */
 struct word {
@@ -78,8 +80,26 @@ static int64_t lowers(const ZydisDecodedInstruction *z, const ZydisDecodedOperan
 	return 0;
 }
 
-/* Somewhere behind @at, the function writes to 8(%rbp), above the frame pointer that it saved. */
-static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at)
+/* Does the instruction copy the frame pointer, to a register but the stack pointer or to memory? */
+static bool copies_frame(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
+{
+	return z->mnemonic == ZYDIS_MNEMONIC_MOV && o[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       o[1].reg.value == ZYDIS_REGISTER_RBP &&
+	       !(o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && o[0].reg.value == ZYDIS_REGISTER_RSP);
+}
+
+/* May a mov of %rbp have the byte @p[0] for its opcode, behind its prefix, and @p[1] for its ModRM? */
+static bool may_copy_frame(const uint8_t *p)
+{
+	return (p[-1] & 0xf8) == 0x48 &&
+	       ((p[0] == 0x89 && (p[1] & 0x38) == 0x28) || (p[0] == 0x8b && (p[1] & 0xc7) == 0xc5));
+}
+
+/*
+ * Somewhere behind @at, the function writes to 8(%rbp), above the frame pointer that it saved, or copies the frame
+ * pointer: it may write there by the copy. @inside: it begins in the middle of another one.
+ */
+static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at, bool inside)
 {
 	uint32_t part = mp_part_at(b->index, at), size;
 	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
@@ -89,15 +109,19 @@ static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at)
 	if (part == MP_NONE)
 		return false;
 	size = b->index->parts[part].end - at;
+	/* Many calls may lead into one function. */
+	if (inside && size > MAX_INSIDE)
+		size = MAX_INSIDE;
 	bytes = mp_space_bytes(b->index, at, size);
-	/* ModRM and displacement of the word; few functions have such bytes. */
+	/* ModRM and displacement of the word, or a copy's opcode and ModRM; few functions have such bytes. */
 	for (uint32_t i = 1; bytes && i + 1 < size; i++) {
-		if ((bytes[i] & 0xc7) != 0x45 || bytes[i + 1] != 8)
+		if (((bytes[i] & 0xc7) != 0x45 || bytes[i + 1] != 8) && !may_copy_frame(bytes + i))
 			continue;
 		for (uint32_t k = 1; k <= i && k < ZYDIS_MAX_INSTRUCTION_LENGTH; k++)
 			if (mp_bit(b->starts, at + i - k)) {
 				if (decode(b, at + i - k, &z, o) &&
-				    writes(&z, o, (struct word){ZYDIS_REGISTER_RBP, 8}))
+				    (writes(&z, o, (struct word){ZYDIS_REGISTER_RBP, 8}) ||
+				     copies_frame(&z, o)))
 					return true;
 				break;
 			}
@@ -115,6 +139,7 @@ static bool ends(const ZydisDecodedInstruction *z)
 
 static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
 {
+	bool inside = !mp_bit(b->entries, at);
 	int64_t depth = 0;
 
 	for (int i = 0; i < MAX_LOOK; i++) {
@@ -134,7 +159,7 @@ static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
 		if (z.mnemonic == ZYDIS_MNEMONIC_MOV && depth == 8 &&
 		    writes_register(&z, o, ZYDIS_REGISTER_RBP) &&
 		    o[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    o[1].reg.value == ZYDIS_REGISTER_RSP && writes_above_frame(b, at))
+		    o[1].reg.value == ZYDIS_REGISTER_RSP && writes_above_frame(b, at, inside))
 			return true;
 	}
 	return false;

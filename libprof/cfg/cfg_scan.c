@@ -31,6 +31,15 @@ static void add_target(struct scan *s, uint32_t target)
 		mp_bit_set(s->b->index->weak_targets, target);
 }
 
+/* True between two sections in a segment with code: a linker script may have a label there, for the end of code. */
+static bool is_behind_code(const struct mp_cfg_build *b, uint32_t target)
+{
+	const struct mp_span *span = mp_space_span(b->index, target);
+
+	return span && span->code && b->elf->nr_sections &&
+	       !mp_elf_section_at(b->elf, mp_space_vaddr(b->index, target));
+}
+
 /* An operand holds the address of @target; with !@sure it may be another number. */
 static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 {
@@ -66,6 +75,9 @@ static int add_ref(struct scan *s, uint32_t at, uint32_t target, bool sure)
 		}
 		return 0;
 	}
+	if (s->func && is_behind_code(b, target) &&
+	    mp_push(b->code_refs, b->nr_code_refs, b->cap_code_refs, (struct mp_ref){at, target}))
+		return -ENOMEM;
 	mp_bit_set(b->refs, target);
 	return mp_push(b->ref_list, b->nr_refs, b->cap_refs, (struct mp_ref){at, target});
 }

@@ -6,6 +6,21 @@
  */
 #include "libprof/cfg/cfg_words.h"
 
+/* Limits, sets of bits and pairs of small numbers are multiples of this. */
+#define ROUND 4096
+/* '@' stands in few strings, but in the addresses of all small programs: 0x40.... */
+#define FIRST_PAGES '@'
+
+bool mp_is_other_word(uint64_t word)
+{
+	if (!(word % ROUND))
+		return true;
+	for (; word & 0xff; word >>= 8)
+		if ((word & 0xff) < ' ' || (word & 0xff) > '~' || (word & 0xff) == FIRST_PAGES)
+			return false;
+	return !word;
+}
+
 /* Unwind tables refer to code by design; other passes read them. */
 static bool is_unwind_section(const struct mp_section *sec)
 {
@@ -128,9 +143,8 @@ static bool is_small(uint64_t word)
 #define NEIGHBOURS 4
 
 /*
- * True if the words before @off look like pointers or small numbers. Strings and code of
- * other machines contain bytes that look like an address, but the words before those do
- * not.
+ * True if the words before @off look like pointers or small numbers. Short strings look like an address, but the
+ * words before those do not.
  */
 static bool follows_words(const struct mp_cfg_build *b, const uint8_t *p, uint64_t off)
 {
@@ -180,8 +194,9 @@ static void plain_bytes(const struct mp_cfg_build *b, const uint8_t *p, uint64_t
 		if (value - lo >= range)
 			continue;
 		fn(ctx, vaddr + off, value,
-		   (vaddr + off) % 8 || !follows_words(b, p, off) ? MP_WORD_CHANCE
-								  : MP_WORD_LIKELY);
+		   (vaddr + off) % 8 || (mp_is_other_word(value) && !follows_words(b, p, off))
+			   ? MP_WORD_CHANCE
+			   : MP_WORD_LIKELY);
 	}
 }
 

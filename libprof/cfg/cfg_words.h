@@ -18,5 +18,7 @@ void mp_words_walk(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx);
 
 /* True if the section holds words of the program. Unwind tables refer to code by design; other passes read them. */
 bool mp_is_word_section(const struct mp_section *sec);
+/* True if the word is a round number, or a string of up to 7 characters: such ones often equal an address. */
+bool mp_is_other_word(uint64_t word);
 
 #endif

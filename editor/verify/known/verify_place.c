@@ -25,8 +25,6 @@
 #define ROW 64
 /* Bytes from an address that an operand names to a word that belongs to it, where numbers may be addresses. */
 #define NEAR_NAME 1024
-/* Bytes of code to read for words that may be labels. */
-#define MAX_READ (UINT64_C(1) << 30)
 /* Number of words that must lead to instructions if they count from an address in code. */
 #define RUN 8
 
@@ -40,6 +38,7 @@ struct word {
 	uint64_t at, base;
 	uint8_t size;
 	enum count count;
+	uint64_t table; /* words of a switch only if its function names this; 0: it need not */
 };
 
 static bool numbers_are_addresses(const struct vf *vf)
@@ -78,8 +77,41 @@ static struct vf_fde *around(const struct vf *vf, uint64_t place)
 	return fde && fde->start != place ? fde : NULL;
 }
 
+/* Bytes of code to read for words that may be labels. */
+#define MAX_READ (UINT64_C(1) << 30)
+
+/* Does an operand of @fde name a place from @from to @to? *@read: bytes of code that were read to answer this. */
+static bool names_any(const struct vf *vf, const struct vf_fde *fde, uint64_t from, uint64_t to,
+		      uint64_t *read)
+{
+	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
+	uint64_t named[3];
+	struct vf_insn insn;
+
+	/* No honest file has so many words between the functions' own. */
+	if (*read > MAX_READ)
+		return false;
+	*read += fde->size;
+	for (uint64_t k = 0; b && k < fde->size; k += insn.len) {
+		if (!vf_decode(b + k, fde->size - k, fde->start + k, &insn))
+			return false;
+		for (unsigned int i = vf_may_name(vf, &insn, named); i--;)
+			if (named[i] - from <= to - from)
+				return true;
+	}
+	return false;
+}
+
+/* May @w lead to labels of @fde, by a switch's table or as differences? Those are other checks' matter. */
+static bool may_be_switch(const struct vf *vf, const struct word *w, const struct vf_fde *fde,
+			  uint64_t *read)
+{
+	return fde->flags & VF_FDE_IJMP &&
+	       (!w->table || names_any(vf, fde, w->table, w->table, read));
+}
+
 /* Mark the function of which the words from @w on know places, if they know some. */
-static void look_at(const struct vf *vf, struct word w)
+static void look_at(const struct vf *vf, struct word w, uint64_t *read)
 {
 	uint64_t place[4], low = 0, start = w.at;
 	struct vf_fde *fde = NULL;
@@ -101,9 +133,9 @@ static void look_at(const struct vf *vf, struct word w)
 				return;
 		low |= place[i] & 0xff;
 	}
-	/* Bytes of small numbers that are read too early end in zero. Differences of labels, and entries of
-	 * switches, are other checks' matter. */
-	if (!fde || !low || (fde->flags & VF_FDE_IJMP))
+	/* Bytes of small numbers that are read too early end in zero. */
+	w.at = start;
+	if (!fde || !low || may_be_switch(vf, &w, fde, read))
 		return;
 	/* Further rows follow. */
 	for (uint64_t last = start; start - last < ROW; start++) {
@@ -165,7 +197,7 @@ static inline bool may_lead(const struct vf *vf, const uint8_t *p, uint8_t size,
 	       (size == 4 ? part : whole) - vf->old.text_start < span;
 }
 
-static void look_at_words(const struct vf *vf, uint64_t table)
+static void look_at_words(const struct vf *vf, uint64_t table, uint64_t *read)
 {
 	const uint8_t *head = mp_elf_bytes(vf->o, table, HEAD + 8);
 	uint64_t end = vf_bits_next(&vf->old.data_ref, table + 1, table + HEAD + 1);
@@ -175,27 +207,65 @@ static void look_at_words(const struct vf *vf, uint64_t table)
 			if (head && !may_lead(vf, head + (at - table), size, at, table))
 				continue;
 			if (numbers_are_addresses(vf))
-				look_at(vf, (struct word){at, 0, size, FROM_ZERO});
+				look_at(vf,
+					(struct word){at, 0, size, FROM_ZERO,
+						      size == 4 ? table : 0},
+					read);
 			if (!vf->o->relinkable)
-				look_at(vf, (struct word){at, 0, size, FROM_WORD});
-			look_at(vf, (struct word){at, table, size, FROM_BASE});
+				look_at(vf, (struct word){at, 0, size, FROM_WORD, table}, read);
+			look_at(vf, (struct word){at, table, size, FROM_BASE, table}, read);
 			if (vf->old.got_base)
-				look_at(vf, (struct word){at, vf->old.got_base, size, FROM_BASE});
+				look_at(vf, (struct word){at, vf->old.got_base, size, FROM_BASE, 0},
+					read);
 		}
 	}
 }
 
-static void look_at_table(const struct vf *vf, uint64_t table)
+static void take(const struct vf *vf, struct word w)
+{
+	uint64_t place;
+	struct vf_fde *fde = leads(vf, &w, &place) ? around(vf, place) : NULL;
+
+	if (fde)
+		fde->flags |= VF_FDE_PLACE;
+}
+
+/* May the word be a text of up to 7 characters, or a limit, or a set of bits? */
+static bool is_common(uint64_t word)
+{
+	if (!(word & 0xfff))
+		return true;
+	/* Addresses of small programs are 0x40...., which has a rare character. */
+	while ((uint8_t)word >= ' ' && (uint8_t)word <= '~' && (uint8_t)word != '@')
+		word >>= 8;
+	return !word;
+}
+
+/* An address of 4 bytes is no label: jumps load 8. In 8 bytes at their natural place it is look_at_address()'s matter. */
+static void look_at_half(const struct vf *vf, uint64_t at)
+{
+	const uint8_t *p = mp_elf_bytes(vf->o, at, 8);
+	uint32_t half[2];
+
+	if (!p || !numbers_are_addresses(vf))
+		return;
+	memcpy(half, p, sizeof(half));
+	if ((half[1] || at % 8) && !is_common(half[0]))
+		take(vf, (struct word){at, 0, 4, FROM_ZERO, 0});
+}
+
+static void look_at_table(const struct vf *vf, uint64_t table, uint64_t *read)
 {
 	if (has_switch(vf, table))
 		return;
-	look_at_words(vf, table);
+	look_at_words(vf, table, read);
+	look_at_half(vf, table);
 	for (uint8_t size = 2; size <= 8; size *= 2) {
 		for (uint32_t k = 0; k < vf->old.nr_bases; k++) {
-			struct word w = {table, vf->old.bases[k], size, FROM_BASE};
+			struct word w = {table, vf->old.bases[k], size, FROM_BASE, 0};
 
 			if (is_run(vf, w))
-				look_at(vf, w);
+				look_at(vf, w, read);
 		}
 	}
 }
@@ -217,29 +287,20 @@ static bool is_usual(const char *name)
 	return false;
 }
 
-static void take(const struct vf *vf, struct word w)
-{
-	uint64_t place;
-	struct vf_fde *fde = leads(vf, &w, &place) ? around(vf, place) : NULL;
-
-	if (fde)
-		fde->flags |= VF_FDE_PLACE;
-}
-
 static void look_at_own(const struct vf *vf, const struct mp_section *sec)
 {
 	for (uint64_t at = sec->vaddr; at < sec->vaddr + sec->size; at++) {
 		for (uint8_t size = 2; size <= 8 && at + size <= sec->vaddr + sec->size;
 		     size *= 2) {
 			if (size > 2)
-				take(vf, (struct word){at, 0, size, FROM_WORD});
+				take(vf, (struct word){at, 0, size, FROM_WORD, 0});
 			if (size > 2 && numbers_are_addresses(vf))
-				take(vf, (struct word){at, 0, size, FROM_ZERO});
-			take(vf, (struct word){at, sec->vaddr, size, FROM_BASE});
+				take(vf, (struct word){at, 0, size, FROM_ZERO, 0});
+			take(vf, (struct word){at, sec->vaddr, size, FROM_BASE, 0});
 			if (vf->old.got_base)
-				take(vf, (struct word){at, vf->old.got_base, size, FROM_BASE});
+				take(vf, (struct word){at, vf->old.got_base, size, FROM_BASE, 0});
 			for (uint32_t k = 0; k < vf->old.nr_bases; k++)
-				take(vf, (struct word){at, vf->old.bases[k], size, FROM_BASE});
+				take(vf, (struct word){at, vf->old.bases[k], size, FROM_BASE, 0});
 		}
 	}
 }
@@ -275,27 +336,13 @@ static void go_to(const struct vf *vf, struct words *w, uint64_t at)
 static bool names_between(const struct vf *vf, struct words *w, const struct vf_fde *fde,
 			  uint64_t from, uint64_t to)
 {
-	const uint8_t *b = mp_elf_bytes(vf->o, fde->start, fde->size);
-	uint64_t span = to - from, named[3];
-	struct vf_insn insn;
-
 	/* The words of a large table follow each other. */
 	if (w->owner == fde && w->from == from && (w->owns ? w->to <= to : w->to == to))
 		return w->owns;
-	/* No honest file has so many words between the functions' own. */
-	w->read += fde->size;
-	if (w->read > MAX_READ)
-		return false;
 	w->owner = fde;
 	w->from = from;
 	w->to = to;
-	w->owns = false;
-	for (uint64_t k = 0; b && k < fde->size && !w->owns; k += insn.len) {
-		if (!vf_decode(b + k, fde->size - k, fde->start + k, &insn))
-			return false;
-		for (unsigned int i = vf_may_name(vf, &insn, named); i--;)
-			w->owns |= named[i] - from <= span;
-	}
+	w->owns = names_any(vf, fde, from, to, &w->read);
 	return w->owns;
 }
 
@@ -315,9 +362,9 @@ static void look_at_variables(const struct vf *vf, const struct mp_section *sec)
 
 	for (uint64_t at = (sec->vaddr + 3) & ~3ULL; holds_addresses(vf, sec) && at + 4 <= end;
 	     at += 4) {
-		take(vf, (struct word){at, 0, 4, FROM_ZERO});
+		take(vf, (struct word){at, 0, 4, FROM_ZERO, 0});
 		if (at + 8 <= end)
-			take(vf, (struct word){at, 0, 8, FROM_ZERO});
+			take(vf, (struct word){at, 0, 8, FROM_ZERO, 0});
 	}
 }
 
@@ -451,7 +498,8 @@ static void look_at_numbers(const struct vf *vf, const struct mp_section *sec)
 		memcpy(&word, p + k, sizeof(word));
 		if (vf_is_text(vf, word) && vf_bits_get(&vf->old.grid, word)) {
 			go_to(vf, &w, at);
-			if (like >= BEFORE && !is_odd(vf, sec, at - 8) && !is_odd(vf, sec, at + 8))
+			if ((like >= BEFORE || !is_common(word)) && !is_odd(vf, sec, at - 8) &&
+			    !is_odd(vf, sec, at + 8))
 				look_at_address(vf, &w, word);
 		}
 		like = is_like_word(vf, word) ? like + 1 : 0;
@@ -460,6 +508,8 @@ static void look_at_numbers(const struct vf *vf, const struct mp_section *sec)
 
 void vf_find_places(const struct vf *vf)
 {
+	uint64_t read = 0; /* bytes of functions that names_any() has read for tables */
+
 	look_at_relocs(vf, vf->o->relocs, vf->o->nr_relocs);
 	look_at_relocs(vf, vf->o->dyn_relocs, vf->o->nr_dyn_relocs);
 	for (uint32_t i = 0; i < vf->o->nr_sections; i++) {
@@ -481,6 +531,6 @@ void vf_find_places(const struct vf *vf)
 			look_at_numbers(vf, sec);
 		for (uint64_t at = vf_bits_next(&vf->old.data_ref, sec->vaddr, end); at < end;
 		     at = vf_bits_next(&vf->old.data_ref, at + 1, end))
-			look_at_table(vf, at);
+			look_at_table(vf, at, &read);
 	}
 }

@@ -361,6 +361,9 @@ static bool is_sure(const struct vf *vf, const struct vf_ref *name, uint64_t to)
 		return true;
 	if (!user || !vf_decode_full(vf, name->insn, user->start + user->size, &f))
 		return false;
+	/* Compilers write numbers of 4 bytes so only if they are addresses, or distances from the GOT. */
+	if (f.z.raw.imm[0].size == 64)
+		return true;
 	for (uint8_t i = 0; i < f.z.operand_count; i++)
 		if (f.op[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 		    f.op[i].mem.base == ZYDIS_REGISTER_RIP &&
@@ -372,6 +375,46 @@ static bool is_sure(const struct vf *vf, const struct vf_ref *name, uint64_t to)
 					is_compared(vf, &f, next, user->start + user->size));
 }
 
+/* Does a direct jump of @from lead inside @to? */
+static bool jumps_inside(const struct vf *vf, const struct vf_fde *from, const struct vf_fde *to)
+{
+	const uint8_t *p = mp_elf_bytes(vf->o, from->start, from->size);
+	struct vf_insn insn;
+
+	for (uint64_t k = 0; p && k < from->size; k += insn.len) {
+		if (!vf_decode(p + k, from->size - k, from->start + k, &insn))
+			return false;
+		if ((insn.kind == VF_JCC || insn.kind == VF_JMP) && insn.target != to->start &&
+		    insn.target - to->start < to->size)
+			return true;
+	}
+	return false;
+}
+
+/* Two functions, and whether one is the other's part for cold code. */
+struct pair {
+	const struct vf_fde *user, *fde;
+	bool one;
+	uint64_t read; /* bytes of code that were read for all pairs */
+};
+
+/* Bytes of code to read for all pairs: no honest file needs so many. */
+#define MAX_READ (UINT64_C(1) << 30)
+
+/* Are both one function, of which one is the part for cold code? Control goes from one into the other. */
+static bool are_one(const struct vf *vf, struct pair *pair, const struct vf_fde *user,
+		    const struct vf_fde *fde)
+{
+	if (pair->user == user && pair->fde == fde)
+		return pair->one;
+	pair->read += user->size + fde->size;
+	pair->user = user;
+	pair->fde = fde;
+	pair->one = pair->read <= MAX_READ &&
+		    (jumps_inside(vf, user, fde) || jumps_inside(vf, fde, user));
+	return pair->one;
+}
+
 /*
  * A handler of faults may ask whether an instruction lies between two places of another function, and go on at one of
  * them, or may know one such place. In a file with fixed addresses operands are numbers as well, of which a single one
@@ -381,11 +424,12 @@ static bool is_sure(const struct vf *vf, const struct vf_ref *name, uint64_t to)
 int vf_find_bounds(const struct vf *vf)
 {
 	const struct vf_fde *user = NULL;
+	struct pair pair = {0};
 	/* For each FDE: the last function that named a place in it, and the first place of these. */
 	struct {
 		const struct vf_fde *by;
 		uint64_t to;
-	} *named = calloc((size_t)vf->old.eh.nr_fdes + 1, sizeof(*named));
+	} *named = calloc((size_t)vf->old.eh.nr_fdes + 1, sizeof(*named)), *last;
 
 	if (!named)
 		return -ENOMEM;
@@ -397,17 +441,20 @@ int vf_find_bounds(const struct vf *vf)
 
 		if (!user || insn - user->start >= user->size)
 			user = vf_eh_find(&vf->old.eh, insn);
-		if (!fde || fde == user || fde->start == to || fde->flags & VF_FDE_IJMP)
+		if (!fde || fde == user || fde->start == to || fde->flags & VF_FDE_PLACE)
 			continue;
-		if (user && !(user->flags & VF_FDE_IJMP) &&
-		    is_sure(vf, &vf->old.names.list[i], to)) {
-			fde->flags |= VF_FDE_PLACE;
-		} else if (named[fde - vf->old.eh.fdes].by != user) {
-			named[fde - vf->old.eh.fdes].by = user;
-			named[fde - vf->old.eh.fdes].to = to;
-		} else if (named[fde - vf->old.eh.fdes].to != to) {
-			fde->flags |= VF_FDE_PLACE;
+		last = &named[fde - vf->old.eh.fdes];
+		if (!user || user->flags & VF_FDE_IJMP ||
+		    !is_sure(vf, &vf->old.names.list[i], to)) {
+			if (last->by != user) {
+				last->by = user;
+				last->to = to;
+			}
+			if (last->to == to)
+				continue;
 		}
+		if (!(fde->flags & VF_FDE_IJMP) || !user || !are_one(vf, &pair, user, fde))
+			fde->flags |= VF_FDE_PLACE;
 	}
 	free(named);
 	return 0;

@@ -358,6 +358,9 @@ static bool tests_less(const struct vf *vf, uint64_t at, uint64_t end)
 	}
 }
 
+/* Bytes of a jump and of what it jumps over. */
+#define NEAR_STACK 40
+
 /* Does the instruction at @b name a word of the frame with the address, or another place as far from its base? */
 static bool may_name_word(const struct trace *t, const struct vf_insn *insn, const uint8_t *b)
 {
@@ -383,6 +386,11 @@ static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int 
 		t->have &= (uint16_t)~LOST;
 		return insn.len;
 	}
+	/* Code that asks for more stack: its callee returns behind the return, with the same arguments. */
+	if (insn.kind == VF_JCC && insn.target > at + insn.len + 5 && insn.target < end &&
+	    insn.target - at <= NEAR_STACK && b[insn.target - at - 1] == 0xc3 &&
+	    b[insn.target - at - 6] == 0xe8)
+		return (uint8_t)(insn.target - at);
 	if ((insn.kind != VF_OTHER && insn.kind != VF_JCC) || may_name_word(t, &insn, b) ||
 	    vf_registers_of(b, end - at) & t->have)
 		return 0;

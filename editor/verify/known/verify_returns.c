@@ -15,7 +15,7 @@
 
 /* Number of instructions that are read from a function's start. */
 #define FIRST 12
-/* Bytes to read of code without unwind information. */
+/* Bytes to read of code without unwind information, or from the middle of a function. */
 #define BARE 256
 
 /* Does the instruction write to the 8 bytes at @disp from @base? @address: or compute this address. */
@@ -45,6 +45,22 @@ static bool sets(const struct vf_full *f, ZydisRegister reg)
 	return false;
 }
 
+/* mov %rbp to memory or to another register than the stack pointer: the function may write by that, too */
+static bool copies_rbp(const struct vf_full *f)
+{
+	return f->z.mnemonic == ZYDIS_MNEMONIC_MOV &&
+	       f->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       f->op[1].reg.value == ZYDIS_REGISTER_RBP && !sets(f, ZYDIS_REGISTER_RSP);
+}
+
+/* May the bytes from @p on, behind a REX prefix with W, be a copy of %rbp? */
+static bool may_be_copy(const uint8_t *p)
+{
+	if (p[0] == 0x89)
+		return (p[1] >> 3 & 7) == 5;
+	return p[0] == 0x8b && p[1] >> 6 == 3 && (p[1] & 7) == 5;
+}
+
 /* From @at on, where %rbp is 8 bytes below the return address. */
 static bool writes_above_frame(const struct vf *vf, const struct vf_fde *fde, uint64_t at)
 {
@@ -54,13 +70,13 @@ static bool writes_above_frame(const struct vf *vf, const struct vf_fde *fde, ui
 
 	for (uint64_t k = 1; p && k + 2 <= end - at; k++) {
 		/* 8(%rbp), as instructions encode it */
-		if ((p[k] & 0xc7) != 0x45 || p[k + 1] != 8)
+		if (((p[k] & 0xc7) != 0x45 || p[k + 1] != 8) && !may_be_copy(p + k))
 			continue;
 		for (uint64_t from = at + k; from-- > at && at + k - from < 15;) {
 			if (!vf_bits_get(&vf->old.grid, from))
 				continue;
 			if (vf_decode_full(vf, from, end, &f) &&
-			    writes_at(&f, ZYDIS_REGISTER_RBP, 8, true))
+			    (writes_at(&f, ZYDIS_REGISTER_RBP, 8, true) || copies_rbp(&f)))
 				return true;
 			break;
 		}
@@ -150,6 +166,38 @@ static void mark_callers(const struct vf *vf, struct vf_fde *fde, const struct v
 	}
 }
 
+/*
+ * Sets bits in @changing for places inside of @fde, behind its start, that are called directly and change their return
+ * address: of several functions in assembly, only the first one may have a name. Return: is there one?
+ */
+static bool find_inside(const struct vf *vf, const struct vf_fde *fde, struct vf_bits *changing)
+{
+	const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size);
+	bool any = false;
+
+	for (uint64_t k = 0; p && k + 5 <= fde->size; k++) {
+		uint64_t to = p[k] == 0xe8 ? vf_displacement_target(p + k + 1, fde->start + k + 5)
+					   : 0;
+		struct vf_fde *in = to && vf_bits_get(&vf->old.target, to) &&
+						    vf_bits_get(&vf->old.grid, to) &&
+						    to != fde->start + k + 5
+					    ? vf_eh_find(&vf->old.eh, to)
+					    : NULL;
+		struct vf_fde inner = {.start = to};
+
+		if (!in || in->start == to || vf_bits_get(changing, to))
+			continue;
+		/* Many calls may lead into one FDE. */
+		inner.size = in->start + in->size - to;
+		inner.size = inner.size < BARE ? inner.size : BARE;
+		if (!changes_return(vf, &inner, true))
+			continue;
+		vf_bits_set(changing, to);
+		any = true;
+	}
+	return any;
+}
+
 int vf_find_returns(const struct vf *vf)
 {
 	const struct vf_eh *eh = &vf->old.eh;
@@ -166,6 +214,8 @@ int vf_find_returns(const struct vf *vf)
 		vf_bits_set(&changing, eh->fdes[i].start);
 		any = true;
 	}
+	for (uint32_t i = 0; i < eh->nr_fdes; i++)
+		any |= find_inside(vf, &eh->fdes[i], &changing);
 	/* Code without unwind information */
 	for (uint64_t at = vf_bits_next(&vf->old.target, vf->old.text_start, end); at < end;
 	     at = vf_bits_next(&vf->old.target, at + 1, end)) {

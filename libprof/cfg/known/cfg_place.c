@@ -87,6 +87,22 @@ static bool jumps_indirectly(const struct mp_cfg_build *b, uint32_t func)
 	return false;
 }
 
+/* Does an operand of the function name the byte at @data? */
+static bool names(const struct mp_cfg_build *b, uint32_t func, uint32_t data)
+{
+	const struct mp_func *f = &b->cfg->funcs[func];
+
+	for (uint32_t r = f->first_range; r < f->first_range + f->nr_ranges; r++) {
+		const struct mp_part *part = &b->index->parts[b->part_of_range[r]];
+
+		for (uint32_t i = mp_ref_first(b, part->at);
+		     i < b->nr_refs && b->ref_list[i].at < part->end; i++)
+			if (b->ref_list[i].target == data)
+				return true;
+	}
+	return false;
+}
+
 /* A base that is the word's own place. */
 #define OWN_PLACE UINT64_MAX
 /* A table may begin with other fields, and its words may be packed. */
@@ -97,9 +113,11 @@ static bool jumps_indirectly(const struct mp_cfg_build *b, uint32_t func)
 /*
  * Do two words at @vaddr lead from @base to instructions of one function, or one of them to another
  * function's entry or to code outside of functions? A function with an indirect jump has differences
- * of labels there: cfg_label judges them.
+ * of labels there: cfg_label judges them. It has no entries of a switch in a table at @table that only
+ * others name; MP_NONE: the words may be something else.
  */
-static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base, unsigned int width)
+static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base, unsigned int width,
+			  uint32_t table)
 {
 	const struct mp_cfg_build *b = p->b;
 	unsigned int nr = width == 2 ? 4 : 2;
@@ -123,8 +141,8 @@ static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base,
 		low |= value[i] & 0xff;
 	}
 	/* Small numbers look like addresses if they are read a byte too early. */
-	if (func == MP_NONE || !low || jumps_indirectly(b, func) ||
-	    (b->elf->relinkable && mp_elf_reloc_at(b->elf, vaddr)))
+	if (func == MP_NONE || !low || (b->elf->relinkable && mp_elf_reloc_at(b->elf, vaddr)) ||
+	    (jumps_indirectly(b, func) && (table == MP_NONE || names(b, func, table))))
 		return;
 	/* Here is a table: whatever follows may belong to it. */
 	for (uint64_t where = vaddr, last = vaddr; where - last < MAX_GAP; where++) {
@@ -188,6 +206,23 @@ static inline bool may_lead_anywhere(const struct places *p, const uint8_t *word
 	       value + p->b->got < p->range;
 }
 
+/*
+ * In 4 bytes no compiler keeps an address that a jump goes to. So a number there that leads inside a function is a place,
+ * unless it is round or a string; in 8 bytes at their natural place it is another pass's matter.
+ */
+static void look_at_half(const struct places *p, uint64_t at)
+{
+	const uint8_t *bytes = mp_elf_bytes(p->b->elf, at, 8);
+	uint64_t whole, half;
+
+	if (!p->absolute || !bytes)
+		return;
+	memcpy(&whole, bytes, sizeof(whole));
+	half = whole & UINT32_MAX;
+	if (!mp_is_other_word(half) && (whole != half || at % 8))
+		take(p, half);
+}
+
 /* @first: index of @table. */
 static void look_at_table(const struct places *p, uint64_t table, uint32_t first)
 {
@@ -208,21 +243,22 @@ static void look_at_table(const struct places *p, uint64_t table, uint32_t first
 			if (!may_lead_anywhere(p, word, width, at, table))
 				continue;
 			if (p->absolute && may_lead(p, word, width, 0))
-				look_at_words(p, at, 0, width);
+				look_at_words(p, at, 0, width, width == 4 ? first : MP_NONE);
 			if (!b->elf->relinkable && may_lead(p, word, width, at))
-				look_at_words(p, at, OWN_PLACE, width);
+				look_at_words(p, at, OWN_PLACE, width, first);
 			if (may_lead(p, word, width, table))
-				look_at_words(p, at, table, width);
+				look_at_words(p, at, table, width, first);
 			if (b->got && may_lead(p, word, width, b->got))
-				look_at_words(p, at, b->got, width);
+				look_at_words(p, at, b->got, width, MP_NONE);
 		}
 	}
+	look_at_half(p, table);
 	/* Small numbers lead into the functions behind a base. */
 	for (unsigned int width = 2; width <= 8; width *= 2)
 		for (uint32_t k = 0; k < b->nr_bases; k++)
 			if (may_lead(p, head, width, b->bases[k]) &&
 			    leads_on(p, table, b->bases[k], width))
-				look_at_words(p, table, b->bases[k], width);
+				look_at_words(p, table, b->bases[k], width, MP_NONE);
 }
 
 static void look_at_named(const struct places *p)

@@ -448,6 +448,18 @@ static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
 }
 
 /*
+ * Code for a split stack jumps over @size bytes that ask for more, call an allocator and return: the allocator comes back
+ * behind the return, with the same arguments. Return: @size; 0: it is something else.
+ */
+static uint8_t asks_for_stack(const uint8_t *bytes, size_t avail, uint64_t size)
+{
+	return size >= 6 && size <= 32 && size <= avail && bytes[size - 1] == 0xc3 &&
+			       bytes[size - 6] == 0xe8
+		       ? (uint8_t)size
+		       : 0;
+}
+
+/*
  * Takes the instruction at @vaddr if it is a direct call, or certainly changes nothing of @f: it names neither a register
  * nor a slot with the address, and control goes on behind. Nearly all are such. Return: its bytes; 0: it is another one.
  */
@@ -460,7 +472,8 @@ static uint8_t step_quickly(struct follow *f, const uint8_t *bytes, size_t avail
 	if (mp_insn_decode(bytes, avail, vaddr, &insn))
 		return 0;
 	if (insn.kind == MP_INSN_COND)
-		return insn.len;
+		return insn.len + asks_for_stack(bytes + insn.len, avail - insn.len,
+						 insn.target - vaddr - insn.len);
 	if (insn.kind == MP_INSN_CALL && !(f->regs >> RSP & 1)) {
 		enter(f, insn.target, 0, depth);
 		f->regs &= (uint16_t)~CALLER_SAVED;

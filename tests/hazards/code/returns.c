@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that change their return address in C, by the address of their frame, and in assembly behind pushes: they return
-// behind a jump of two bytes that follows the call. Control reaches the code behind the jump by branches, too.
+// Functions that change their return address in C, by the address of their frame, and in assembly behind pushes, or in the
+// middle of an FDE: they return behind a jump of two bytes that follows the call. Control reaches the code behind the jump by branches, too.
 // flags: -fno-omit-frame-pointer
-// levels: -O1 -O2
-// stays: counts_c counts_asm
+// levels: -O0 -O1 -O2
+// stays: counts_c counts_asm counts_pointer counts_middle
 // moves: main
 #include <stdio.h>
 
@@ -17,7 +17,16 @@ NOINLINE __attribute__((used)) void skips_in_c(long n)
 		frame[1] += 2;
 }
 
-long counts_c(long n), counts_asm(long n);
+/* The same by a pointer that is kept. */
+NOINLINE __attribute__((used)) void skips_by_pointer(long n)
+{
+	unsigned long *volatile frame = __builtin_frame_address(0);
+
+	if (n & 1)
+		*OPAQUE(frame + 1) += 2;
+}
+
+long counts_c(long n), counts_asm(long n), counts_pointer(long n), counts_middle(long n);
 
 /* The sum of 11 for each odd number, and of 1 for each even one, up to n; 4 counts as an odd one. */
 #define COUNTS(name, callee)                                                                       \
@@ -58,7 +67,9 @@ long counts_c(long n), counts_asm(long n);
 		".size " name ", . - " name "\n")
 
 COUNTS("counts_c", "skips_in_c");
+COUNTS("counts_pointer", "skips_by_pointer");
 COUNTS("counts_asm", "skips_in_asm");
+COUNTS("counts_middle", "skips_in_middle");
 
 __asm__(".text\n"
 	".type skips_in_asm, @function\n"
@@ -77,10 +88,27 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size skips_in_asm, . - skips_in_asm\n");
 
+/* The same code behind other code that has the same unwind information. */
+__asm__(".text\n"
+	".type other_entry, @function\n"
+	"other_entry:\n"
+	".cfi_startproc\n"
+	"movl $1, %eax\n"
+	"ret\n"
+	"skips_in_middle:\n"
+	"movq %rdi, %rax\n"
+	"andl $1, %eax\n"
+	"addq %rax, (%rsp)\n"
+	"addq %rax, (%rsp)\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size other_entry, . - other_entry\n");
+
 int main(int argc, char **argv)
 {
 	(void)argv;
 	for (int i = 0; i < 7; i++)
-		printf("%ld %ld\n", counts_c(i + argc), counts_asm(i + argc));
+		printf("%ld %ld %ld %ld\n", counts_c(i + argc), counts_asm(i + argc),
+		       counts_pointer(i + argc), counts_middle(i + argc));
 	return 0;
 }
