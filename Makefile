@@ -215,7 +215,7 @@ COMPLETIONS := $(patsubst $(O)/%,$(O)/completion/%,$(PROGS))
 
 .PHONY: all parts programs tests tools fuzzers plugins completions kmod guest-programs check check-all check-long check-guest \
 	check-guest-debug demo \
-	check-torture check-runtimes check-hazards check-audits check-self check-mutation fuzz bench figure3 \
+	check-torture check-runtimes check-distribution check-hazards check-audits check-self check-mutation fuzz bench figure3 \
 	deb deb-check check-system check-power install install-dkms format format-check layers setup clean help FORCE
 
 all: programs plugins
@@ -244,6 +244,7 @@ help:
 	@echo 'make check-hazards  the editor on programs that are easy to break, and on this machine'\''s own'
 	@echo 'make check-torture  the editor on gcc'\''s C torture programs and csmith'\''s; TORTURE=--full'
 	@echo 'make check-runtimes  the editor on the runtimes of other languages: OCaml, Node.js, Java, ...'
+	@echo 'make check-distribution  packages of Debian, rewritten, with their own tests; PKG=name for one; hours, continues'
 	@echo 'make check-audits   the first two of these programs, audited in two versions, in full; hours'
 	@echo 'make check-self     the tests with programs that the editor has rewritten'
 	@echo 'make check-mutation flips every bit of some outputs; verify must detect each flip'
@@ -640,6 +641,13 @@ check-torture: all
 check-runtimes: all
 	$(Q)scripts/setup --runtimes
 	$(Q)BUILD=$(O) scripts/check/runtimes
+
+# Continues an interrupted run. PKG= names packages, DISTRIBUTION= holds options of scripts/check/distribution.
+PKG ?=
+DISTRIBUTION ?=
+check-distribution: all
+	$(Q)scripts/setup --distribution
+	$(Q)BUILD=$(O) scripts/check/distribution $(DISTRIBUTION) $(PKG)
 
 # The same programs, audited in two versions: each runs undecided, decided for A, and decided for B.
 # Continues an interrupted run of the torture programs.

@@ -9,7 +9,7 @@ scratch scripts
 export MORPH_NO_SETUP=1 BUILD
 
 # scripts/bench also has parts that another script runs: they have no options of their own.
-mapfile -t scripts < <(find "$root"/scripts/bench/* "$root"/scripts/check/{check-guest,check-self,fuzz,hazards,run} \
+mapfile -t scripts < <(find "$root"/scripts/bench/* "$root"/scripts/check/{check-guest,check-self,distribution,fuzz,hazards,run} \
 	"$root"/scripts/check/{runtimes,rust-program,stress-inline,survey,sweep,torture} "$root"/scripts/{demo,setup} \
 	-type f -perm -u+x | grep -vE '\.py$|/(markbyhand|objects-cc)$')
 [ ${#scripts[@]} -ge 60 ] || fail "only ${#scripts[@]} scripts found"
