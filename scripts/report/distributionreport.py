@@ -41,7 +41,8 @@ def costs(files):
 
 
 def packages(ask):
-    for package, version in ask("SELECT package, max(version) FROM last GROUP BY package ORDER BY package"):
+    for package, version in ask("SELECT package, max(version) FROM last WHERE way NOT LIKE 'original%' OR state != 'tried' "
+                                "GROUP BY package ORDER BY package"):
         tests = collections.Counter(dict(ask("SELECT outcome, count(*) FROM last JOIN test t ON t.run = last.id WHERE package = ? "
                                              "GROUP BY outcome", package)))
         files = dict(ask("SELECT outcome, count(DISTINCT path) FROM last JOIN file f ON f.run = last.id WHERE package = ? GROUP BY outcome",
