@@ -32,7 +32,7 @@ static bool writes(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *
 		    o[i].visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
 		    o[i].mem.index == ZYDIS_REGISTER_NONE && o[i].mem.disp.value == word.disp &&
 		    ((o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ||
-		     (z->mnemonic == ZYDIS_MNEMONIC_LEA && word.base == ZYDIS_REGISTER_RBP)))
+		     z->mnemonic == ZYDIS_MNEMONIC_LEA))
 			return true;
 	return false;
 }
@@ -80,11 +80,12 @@ static int64_t lowers(const ZydisDecodedInstruction *z, const ZydisDecodedOperan
 	return 0;
 }
 
-/* Does the instruction copy the frame pointer, to a register but the stack pointer or to memory? */
-static bool copies_frame(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
+/* Does the instruction copy the register, to another one but the stack pointer or to memory? */
+static bool copies(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o,
+		   ZydisRegister reg)
 {
 	return z->mnemonic == ZYDIS_MNEMONIC_MOV && o[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       o[1].reg.value == ZYDIS_REGISTER_RBP &&
+	       o[1].reg.value == reg &&
 	       !(o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && o[0].reg.value == ZYDIS_REGISTER_RSP);
 }
 
@@ -121,7 +122,7 @@ static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at, bool i
 			if (mp_bit(b->starts, at + i - k)) {
 				if (decode(b, at + i - k, &z, o) &&
 				    (writes(&z, o, (struct word){ZYDIS_REGISTER_RBP, 8}) ||
-				     copies_frame(&z, o)))
+				     copies(&z, o, ZYDIS_REGISTER_RBP)))
 					return true;
 				break;
 			}
@@ -150,7 +151,8 @@ static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
 		if (!decode(b, at, &z, o) || ends(&z))
 			return false;
 		if ((z.mnemonic == ZYDIS_MNEMONIC_POP && !depth) ||
-		    writes(&z, o, (struct word){ZYDIS_REGISTER_RSP, depth}))
+		    writes(&z, o, (struct word){ZYDIS_REGISTER_RSP, depth}) ||
+		    (!depth && copies(&z, o, ZYDIS_REGISTER_RSP)))
 			return true;
 		depth += lowers(&z, o, &known);
 		at += z.length;

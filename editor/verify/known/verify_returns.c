@@ -18,8 +18,8 @@
 /* Bytes to read of code without unwind information, or from the middle of a function. */
 #define BARE 256
 
-/* Does the instruction write to the 8 bytes at @disp from @base? @address: or compute this address. */
-static bool writes_at(const struct vf_full *f, ZydisRegister base, int64_t disp, bool address)
+/* Does the instruction write to the 8 bytes at @disp from @base, or compute this address? */
+static bool writes_at(const struct vf_full *f, ZydisRegister base, int64_t disp)
 {
 	for (uint8_t i = 0; i < f->z.operand_count; i++) {
 		const ZydisDecodedOperand *op = &f->op[i];
@@ -30,7 +30,7 @@ static bool writes_at(const struct vf_full *f, ZydisRegister base, int64_t disp,
 		    op->mem.index != ZYDIS_REGISTER_NONE || op->mem.disp.value != disp)
 			continue;
 		if ((op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ||
-		    (address && f->z.mnemonic == ZYDIS_MNEMONIC_LEA))
+		    f->z.mnemonic == ZYDIS_MNEMONIC_LEA)
 			return true;
 	}
 	return false;
@@ -45,12 +45,12 @@ static bool sets(const struct vf_full *f, ZydisRegister reg)
 	return false;
 }
 
-/* mov %rbp to memory or to another register than the stack pointer: the function may write by that, too */
-static bool copies_rbp(const struct vf_full *f)
+/* mov @reg to memory or to another register than the stack pointer: the function may write by that, too */
+static bool copies(const struct vf_full *f, ZydisRegister reg)
 {
 	return f->z.mnemonic == ZYDIS_MNEMONIC_MOV &&
-	       f->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       f->op[1].reg.value == ZYDIS_REGISTER_RBP && !sets(f, ZYDIS_REGISTER_RSP);
+	       f->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER && f->op[1].reg.value == reg &&
+	       !sets(f, ZYDIS_REGISTER_RSP);
 }
 
 /* May the bytes from @p on, behind a REX prefix with W, be a copy of %rbp? */
@@ -76,7 +76,8 @@ static bool writes_above_frame(const struct vf *vf, const struct vf_fde *fde, ui
 			if (!vf_bits_get(&vf->old.grid, from))
 				continue;
 			if (vf_decode_full(vf, from, end, &f) &&
-			    (writes_at(&f, ZYDIS_REGISTER_RBP, 8, true) || copies_rbp(&f)))
+			    (writes_at(&f, ZYDIS_REGISTER_RBP, 8) ||
+			     copies(&f, ZYDIS_REGISTER_RBP)))
 				return true;
 			break;
 		}
@@ -122,7 +123,8 @@ static bool changes_return(const struct vf *vf, const struct vf_fde *fde, bool f
 
 		if (!vf_decode_full(vf, at, end, &f) || leaves(&f))
 			return false;
-		if (writes_at(&f, ZYDIS_REGISTER_RSP, distance, false) ||
+		if (writes_at(&f, ZYDIS_REGISTER_RSP, distance) ||
+		    (!distance && copies(&f, ZYDIS_REGISTER_RSP)) ||
 		    (f.z.mnemonic == ZYDIS_MNEMONIC_POP && !distance))
 			return true;
 		at += f.z.length;

@@ -32,7 +32,7 @@ on:
 }
 
 #ifndef __PIC__
-/* Addresses of places inside of these, of 8 and of 4 bytes: a number without meaning stands before each. */
+/* Addresses of places inside of these, of 8 and of 4 bytes: numbers without meaning stand around each. */
 #define ADDRESSED(name, section, type)                                                \
 	__attribute__((noinline)) static int name(int n)                              \
 	{                                                                             \
@@ -41,9 +41,11 @@ on:
 		__asm__ goto("1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"               \
 			     ".pushsection " section ", \"aw\"\n"                    \
 			     ".balign 8\n"                                            \
-			     ".quad 0x1122334455667788\n" type " 1b\n"                \
+			     ".long 0x55667788\n" type " 1b\n"                        \
+			     ".long 0x55667788\n"                                     \
 			     ".balign 8\n"                                            \
-			     ".quad 0x1122334455667788\n" type " %l[on]\n"            \
+			     ".long 0x55667788\n" type " %l[on]\n"                    \
+			     ".long 0x55667788\n"                                     \
 			     ".popsection"                                            \
 			     :                                                        \
 			     :                                                        \

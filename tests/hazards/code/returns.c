@@ -3,7 +3,7 @@
 // middle of an FDE: they return behind a jump of two bytes that follows the call. Control reaches the code behind the jump by branches, too.
 // flags: -fno-omit-frame-pointer
 // levels: -O0 -O1 -O2
-// stays: counts_c counts_asm counts_pointer counts_middle
+// stays: counts_c counts_asm counts_pointer counts_middle counts_stack
 // moves: main
 #include <stdio.h>
 
@@ -27,6 +27,7 @@ NOINLINE __attribute__((used)) void skips_by_pointer(long n)
 }
 
 long counts_c(long n), counts_asm(long n), counts_pointer(long n), counts_middle(long n);
+long counts_stack(long n);
 
 /* The sum of 11 for each odd number, and of 1 for each even one, up to n; 4 counts as an odd one. */
 #define COUNTS(name, callee)                                                                       \
@@ -70,6 +71,7 @@ COUNTS("counts_c", "skips_in_c");
 COUNTS("counts_pointer", "skips_by_pointer");
 COUNTS("counts_asm", "skips_in_asm");
 COUNTS("counts_middle", "skips_in_middle");
+COUNTS("counts_stack", "skips_by_stack");
 
 __asm__(".text\n"
 	".type skips_in_asm, @function\n"
@@ -102,13 +104,24 @@ __asm__(".text\n"
 	"addq %rax, (%rsp)\n"
 	"ret\n"
 	".cfi_endproc\n"
-	".size other_entry, . - other_entry\n");
+	".size other_entry, . - other_entry\n"
+	".type skips_by_stack, @function\n"
+	"skips_by_stack:\n"
+	".cfi_startproc\n"
+	"movq %rsp, %rax\n"
+	"andl $1, %edi\n"
+	"addq %rdi, (%rax)\n"
+	"addq %rdi, (%rax)\n"
+	"ret\n"
+	".cfi_endproc\n"
+	".size skips_by_stack, . - skips_by_stack\n");
 
 int main(int argc, char **argv)
 {
 	(void)argv;
 	for (int i = 0; i < 7; i++)
-		printf("%ld %ld %ld %ld\n", counts_c(i + argc), counts_asm(i + argc),
-		       counts_pointer(i + argc), counts_middle(i + argc));
+		printf("%ld %ld %ld %ld %ld\n", counts_c(i + argc), counts_asm(i + argc),
+		       counts_pointer(i + argc), counts_middle(i + argc),
+		       counts_stack(i + argc));
 	return 0;
 }
