@@ -501,9 +501,9 @@ static int take_rival_back(const struct adopt *a, struct md_version *rival, stru
 		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
 			       (int)a->process.pid);
 	for (size_t i = 0; !r && i < c->nr_pages; i++)
-		skip[i] = each[i] != MD_PAGE_NEW ||
+		skip[i] = (each[i] != MD_PAGE_NEW && each[i] != MD_PAGE_MIXED) ||
 			  md_version_has_page(a->version, c->pages[i].vaddr);
-	if (!r && rival->pages.nr[MD_PAGE_NEW] &&
+	if (!r && (rival->pages.nr[MD_PAGE_NEW] || rival->pages.nr[MD_PAGE_MIXED]) &&
 	    (md_live_write_copies(rival, a->mem, rival->copies.retired) ||
 	     md_live_write_old(rival, a->mem, skip)))
 		r = not_written(a, err);

@@ -95,30 +95,41 @@ static bool read_now(const struct md_lookup_place *place, int mem, uint8_t now[M
 	return true;
 }
 
+/* Does the function lead to a page of ours by a jump @off bytes behind its beginning, and is else as in the file? */
+static bool jumps_at(struct md_lookup_place *out, int mem, uint64_t off)
+{
+	uint8_t was[MD_LOOKUP_READ];
+	int32_t distance;
+
+	memcpy(was, out->now, sizeof(was));
+	memcpy(was + off, out->function + off, MD_LOOKUP_PATCH);
+	memcpy(&distance, out->now + off + 1, sizeof(distance));
+	if (out->now[off] != 0xe9 || memcmp(was, out->function, sizeof(was)) != 0)
+		return false;
+	out->at = out->ip + off;
+	out->page = out->at + MD_LOOKUP_PATCH + (uint64_t)(int64_t)distance;
+	out->jumps = is_page(out, mem, out->page);
+	return out->jumps;
+}
+
 /* Does the function jump to a page of ours, or is it as in the file? */
 static int look_at_function(const struct md_process *p, int mem, struct md_lookup_place *out,
 			    struct mp_err *err)
 {
 	struct md_lookup made;
-	uint8_t now[MD_LOOKUP_READ];
-	int32_t distance;
 
 	if (md_lookup_make(out->function, out->ip, out->ip & -(uint64_t)MD_LOOKUP_PAGE, NULL, 0,
 			   &made))
 		return refuse(p, "its C library has another way to tell unwinders", err);
-	if (!read_now(out, mem, now))
+	if (!read_now(out, mem, out->now))
 		return mp_err_set(err, EIO, "process %d: its C library cannot be read",
 				  (int)p->pid);
-	memcpy(out->now, now, sizeof(now));
-	if (!memcmp(now, out->function, sizeof(now))) {
+	if (!memcmp(out->now, out->function, sizeof(out->now))) {
 		out->page = find_page(p, out, mem);
 		return 0;
 	}
-	memcpy(&distance, now + (made.at - out->ip) + 1, sizeof(distance));
-	out->page = made.at + MD_LOOKUP_PATCH + (uint64_t)(int64_t)distance;
-	out->jumps = now[made.at - out->ip] == 0xe9 && is_page(out, mem, out->page);
-	memcpy(now + (made.at - out->ip), made.old, MD_LOOKUP_PATCH);
-	if (out->jumps && !memcmp(now, out->function, sizeof(now)))
+	/* Morph once wrote the jump over the first instruction. */
+	if (jumps_at(out, mem, made.at - out->ip) || jumps_at(out, mem, 0))
 		return 0;
 	return mp_err_set(err, EPERM, "process %d: somebody else has changed its C library",
 			  (int)p->pid);

@@ -17,6 +17,7 @@ struct md_lookup_place {
 	uint64_t ip;			  /* of _dl_find_object() */
 	uint8_t function[MD_LOOKUP_READ]; /* its first bytes in the library's file */
 	uint8_t now[MD_LOOKUP_READ];	  /* and in the process */
+	uint64_t at;			  /* of the jump, if there is one */
 	uint64_t page;			  /* 0: there is none */
 	uint8_t page_now[MD_LOOKUP_PAGE]; /* its bytes in the process */
 	bool jumps;			  /* the function jumps to it */

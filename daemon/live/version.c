@@ -494,20 +494,20 @@ static const uint8_t *bytes_of_other(const struct page *p, size_t k)
 									: NULL;
 }
 
-/* May byte @i, which is that of a breakpoint, be nothing else? */
+/* Byte @i is 0xcc in the process: has neither the file nor a known version 0xcc there? */
 static bool is_breakpoint(const struct page *p, size_t i)
 {
 	const uint8_t *new = bytes_of(p->v, p->vaddr);
-	bool other = p->old[i] == MD_BREAKPOINT || (new &&new[i] == MD_BREAKPOINT);
+	bool other = p->old[i] == MD_BREAKPOINT || (new != NULL &&new[i] == MD_BREAKPOINT);
 
 	for (size_t k = 0; !other && k < p->mapped->nr; k++) {
 		new = bytes_of_other(p, k);
-		other = new &&new[i] == MD_BREAKPOINT;
+		other = new != NULL &&new[i] == MD_BREAKPOINT;
 	}
 	return !other;
 }
 
-/* Are @now the bytes @want, apart from breakpoints? Of bytes that are all the same, that is known before. */
+/* Are @now the bytes @want, apart from breakpoints? The caller has compared whole pages before. */
 static bool is_probed(const struct page *p, const uint8_t *now, const uint8_t *want)
 {
 	for (size_t i = 0; want && i < p->size; i++)
@@ -517,8 +517,8 @@ static bool is_probed(const struct page *p, const uint8_t *now, const uint8_t *w
 }
 
 /*
- * Is each byte the original's, the version's or a breakpoint? So the kernel leaves a page when a uprobe goes that was set on a
- * changed instruction: it writes what the file has there, which it takes for what the process had.
+ * Is each byte the original's, the version's or a breakpoint? So the kernel leaves a page when a uprobe goes that
+ * was set on a changed instruction: it writes what the file has there, which it takes for what the process had.
  */
 static bool is_mixed(const struct page *p, const uint8_t *now, const uint8_t *new)
 {
@@ -535,8 +535,8 @@ static bool is_same(const uint8_t *now, const uint8_t *want)
 }
 
 /*
- * Return: whose bytes page @i has in the process. @now: these bytes. *@has: what they would be without breakpoints; NULL:
- * not known. Bytes of versions may look like breakpoints, so pages without any are told first.
+ * Return: whose bytes page @i has in the process. @now: these bytes. *@has: what they would be without breakpoints;
+ * NULL: not known. Bytes of versions may look like breakpoints, so pages without any are told first.
  */
 static enum md_page look_at_page(const struct md_version *v, const struct md_versions *mapped,
 				 size_t i, const uint8_t *now, const uint8_t **has)
@@ -605,9 +605,9 @@ static int note_breakpoints(struct md_version *v, size_t i, const uint8_t *now, 
 		inside |= old[k] != new[k] || md_changes_has_patch(c, c->pages[i].vaddr + k);
 	}
 	if (inside)
-		*page = *page == MD_PAGE_OLD   ? MD_PAGE_GUARDED
-			: *page == MD_PAGE_NEW ? MD_PAGE_MIXED
-					       : *page;
+		*page = *page == MD_PAGE_OLD || *page == MD_PAGE_ANOTHER ? MD_PAGE_GUARDED
+			: *page == MD_PAGE_NEW				 ? MD_PAGE_MIXED
+									 : *page;
 	return 0;
 }
 
@@ -695,9 +695,9 @@ static bool explain_probed(const struct page *p, const uint8_t *now)
 }
 
 /*
- * The page @p, whose bytes @now are not those of the file: has a version changed it? Reads the changes of mapped versions until
- * one explains it. @code: it is code; @others: somebody else may have changed it, if no version does. Return: 0; -EPERM,
- * -errno.
+ * The page @p, whose bytes @now are not those of the file: has a version changed it? Reads the changes of mapped
+ * versions until one explains it. @code: it is code; @others: somebody else may have changed it, if no version does.
+ * Return: 0; -EPERM, -errno.
  */
 static int explain(struct md_version *v, const struct page *p, const uint8_t *now, bool code,
 		   bool others, struct mp_err *err)

@@ -31,7 +31,8 @@ enum md_page {
 	MD_PAGE_OTHER,	 /* others: somebody else changed it */
 	/* the original's and the version's: somebody took a change of that back, or a breakpoint stands in one */
 	MD_PAGE_MIXED,
-	MD_PAGE_GUARDED, /* the original's, and a breakpoint stands where the version changes it */
+	/* the original's or another version's, and a breakpoint stands where this version changes it */
+	MD_PAGE_GUARDED,
 	MD_NR_PAGES,
 };
 

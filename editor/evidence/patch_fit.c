@@ -5,6 +5,7 @@
  */
 #include "editor/evidence/patch_fit.h"
 
+#include "editor/evidence/eligible.h"
 #include "editor/evidence/table_form.h"
 
 #define ENDBR64_SIZE 4u
@@ -33,7 +34,7 @@ bool me_patch_fits_behind(const struct mp_cfg *cfg, uint32_t index)
 {
 	return index + 1 < cfg->nr_blocks &&
 	       (cfg->blocks[index + 1].flags & MP_BLOCK_BEHIND_ENTRY) &&
-	       !(cfg->blocks[index + 1].flags & MP_BLOCK_STAYS) &&
+	       !me_block_stays(&cfg->blocks[index + 1]) &&
 	       (me_patch_fits(cfg, index + 1) || me_patch_fits_padding(cfg, index + 1));
 }
 

@@ -403,6 +403,32 @@ static bool takes_stub(const struct me_instrument *in, uint32_t block)
 	return !me_block_stays(&in->cfg->blocks[block]) && !in->flags.live[block];
 }
 
+/*
+ * The first instruction of a function also runs in old code, from where control comes to the block behind it. *@to: is
+ * that block then, if all control comes to it by the first instruction. Return: 0; -EPERM: some does not; -errno.
+ */
+static int leave_head(struct me_instrument *in, uint32_t *to)
+{
+	const struct mp_cfg *cfg = in->cfg;
+	const struct me_flow *flow = &in->flow;
+	uint32_t ways = 0, next = *to + 1;
+	int rc;
+
+	if (next >= cfg->nr_blocks || !(cfg->blocks[next].flags & MP_BLOCK_BEHIND_ENTRY) ||
+	    !me_old_code_is_head(cfg, *to))
+		return 0;
+	rc = build(in, NULL, cfg->blocks[*to].func);
+	if (rc)
+		return rc == -EDOM ? -EPERM : rc;
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		ways += flow->edges[e].to != flow->nr_blocks &&
+			flow->first_block + flow->edges[e].to == next;
+	if (ways != 1 || me_old_code_is_head(cfg, next))
+		return -EPERM;
+	*to = next;
+	return 0;
+}
+
 int me_instrument_stub(struct me_instrument *in, const struct mp_edge_place *place,
 		       struct me_stub_to *out)
 {
@@ -414,9 +440,9 @@ int me_instrument_stub(struct me_instrument *in, const struct mp_edge_place *pla
 	if (to == MP_NONE || cfg->blocks[to].func == MP_NONE)
 		return -ENOENT;
 	if (place->from == MP_PLACE_ALL) {
-		/* Its first instruction also runs in old code, from where control comes to the block behind it. */
-		if (to + 1 < cfg->nr_blocks && (cfg->blocks[to + 1].flags & MP_BLOCK_BEHIND_ENTRY))
-			to++;
+		rc = leave_head(in, &to);
+		if (rc)
+			return rc;
 		*out = (struct me_stub_to){.block = to, .what = {.arrivals = ME_STUB_ALL}};
 		return takes_stub(in, to) ? 0 : -EPERM;
 	}

@@ -9,7 +9,8 @@
 #include "editor/evidence/patch_fit.h"
 
 /*
- * Will a jump to its copy stand at the old block, or right behind the only instruction of it? patch asks the same.
+ * Will a jump to its copy stand at the old block, or, if that is only a function's first instruction, at the block
+ * behind it? patch asks the same.
  */
 static bool has_room(const struct mp_cfg *cfg, uint32_t b)
 {

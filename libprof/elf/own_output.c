@@ -154,8 +154,8 @@ static int open_newer(int dir, bool make)
 }
 
 /*
- * Appends the whole lines of the file @fd to *@lines, with a 0 behind them. Return: 0, -errno. Ownership: free(*@lines),
- * after an error too.
+ * Appends the whole lines of the file @fd to *@lines, with a 0 behind them. Return: 0, -errno. Ownership:
+ * free(*@lines), after an error too.
  */
 static int read_lines(int fd, char **lines)
 {
@@ -244,15 +244,15 @@ static bool is_full(int fd)
 {
 	struct stat st;
 
-	return !fstat(fd, &st) &&
-	       st.st_size >= (off_t)MP_OWN_OUTPUTS_MAX * (LINE_MAX - MP_OWN_KIND_MAX);
+	return !fstat(fd, &st) && st.st_size >= (off_t)MP_OWN_OUTPUTS_MAX * LINE_MAX;
 }
 
 /* Return: 0, -errno; *@newer: as before, or of the next part; below 0: closed */
 static int note_line(int dir, int *newer, const char *line)
 {
 	char *lines = NULL;
-	int r = read_list(dir, *newer, &lines);
+	/* What only the older part has is noted again: that part goes first. */
+	int r = read_lines(*newer, &lines);
 	bool there = !r && find_line(lines, line);
 
 	free(lines);

@@ -126,12 +126,15 @@ static int read_function(const uint8_t *function, uint64_t ip, struct way *out)
 		at++;
 	if (at[0] != 0xff || (at[1] != 0xa0 && at[1] != 0x60))
 		return -EOPNOTSUPP;
+	/* The jump to the page would not fit behind the first instruction. */
+	if (out->mov == ip && at[1] == 0x60)
+		return -EOPNOTSUPP;
 	out->offset = at[1] == 0xa0 ? int32_at(at + 2) : (int8_t)at[2];
 	/*
 	 * Where somebody has a breakpoint at the function's beginning, the kernel executes the instruction that
 	 * the file has there, and goes on behind it. The value in %rax is not needed.
 	 */
-	out->at = out->mov == ip && at[1] == 0xa0 ? out->mov + MOV_SIZE : out->mov;
+	out->at = out->mov == ip ? out->mov + MOV_SIZE : out->mov;
 	return 0;
 }
 

@@ -7,7 +7,8 @@
  * words may be at any alignment, and hold addresses or distances: from their own place, their
  * table, the GOT, or an address in code with which code computes. A table begins where an operand
  * names data, and has two such words side by side; in a section of the program's own, any word counts.
- * So does a single word of 8 bytes that is an address, and neither a switch's nor a label's.
+ * So does a single word of 8 bytes that is an address, and neither a switch's nor a label's, and one of 4 bytes
+ * where a table begins.
  * Called by verify_scan.
  */
 #include <string.h>
@@ -80,7 +81,7 @@ static struct vf_fde *around(const struct vf *vf, uint64_t place)
 /* Bytes of code to read for words that may be labels. */
 #define MAX_READ (UINT64_C(1) << 30)
 
-/* Does an operand of @fde name a place from @from to @to? *@read: bytes of code that were read to answer this. */
+/* Does an operand of @fde name a place from @from to @to? *@read: bytes of code that were read so far; this adds. */
 static bool names_any(const struct vf *vf, const struct vf_fde *fde, uint64_t from, uint64_t to,
 		      uint64_t *read)
 {
@@ -241,7 +242,7 @@ static bool is_common(uint64_t word)
 	return !word;
 }
 
-/* An address of 4 bytes is no label: jumps load 8. In 8 bytes at their natural place it is look_at_address()'s matter. */
+/* An address of 4 bytes is no label: jumps load 8. A word of 8 bytes at a multiple of 8 is judged by look_at_address(). */
 static void look_at_half(const struct vf *vf, uint64_t at)
 {
 	const uint8_t *p = mp_elf_bytes(vf->o, at, 8);
@@ -313,7 +314,7 @@ struct words {
 	const struct vf_fde *owner; /* of which function names_between() was asked last */
 	uint64_t from, to;
 	bool owns;
-	uint64_t read; /* bytes of functions that names_between() has read */
+	uint64_t *read; /* bytes of functions that names_between() has read, for all sections */
 };
 
 static void go_to(const struct vf *vf, struct words *w, uint64_t at)
@@ -342,7 +343,7 @@ static bool names_between(const struct vf *vf, struct words *w, const struct vf_
 	w->owner = fde;
 	w->from = from;
 	w->to = to;
-	w->owns = names_any(vf, fde, from, to, &w->read);
+	w->owns = names_any(vf, fde, from, to, w->read);
 	return w->owns;
 }
 
@@ -451,9 +452,10 @@ static void look_at_address(const struct vf *vf, struct words *w, uint64_t to)
 }
 
 /* Words that the linker or the loader fills in. */
-static void look_at_relocs(const struct vf *vf, const struct mp_reloc *rel, uint32_t nr)
+static void look_at_relocs(const struct vf *vf, const struct mp_reloc *rel, uint32_t nr,
+			   uint64_t *read)
 {
-	struct words w = {0};
+	struct words w = {.read = read};
 
 	for (; nr; nr--, rel++) {
 		if (rel->type == R_X86_64_PC32 || !vf_bits_get(&vf->old.label_word, rel->vaddr))
@@ -486,11 +488,12 @@ static bool is_odd(const struct vf *vf, const struct mp_section *sec, uint64_t a
 }
 
 /* With fixed addresses and without relocations, a number among others may be an address. */
-static void look_at_numbers(const struct vf *vf, const struct mp_section *sec)
+static void look_at_numbers(const struct vf *vf, const struct mp_section *sec, uint64_t *read)
 {
 	const uint8_t *p = mp_elf_bytes(vf->o, sec->vaddr, sec->size);
 	unsigned int like = BEFORE; /* such words before this one */
-	struct words w = {.next = vf_bits_next(&vf->old.data_ref, sec->vaddr, vf->old.image_end)};
+	struct words w = {.read = read,
+			  .next = vf_bits_next(&vf->old.data_ref, sec->vaddr, vf->old.image_end)};
 
 	for (uint64_t k = -sec->vaddr & 7; p && k + 8 <= sec->size; k += 8) {
 		uint64_t at = sec->vaddr + k, word;
@@ -508,10 +511,11 @@ static void look_at_numbers(const struct vf *vf, const struct mp_section *sec)
 
 void vf_find_places(const struct vf *vf)
 {
-	uint64_t read = 0; /* bytes of functions that names_any() has read for tables */
+	/* Bytes of functions that names_any() has read for tables, and for words. */
+	uint64_t read = 0, words = 0;
 
-	look_at_relocs(vf, vf->o->relocs, vf->o->nr_relocs);
-	look_at_relocs(vf, vf->o->dyn_relocs, vf->o->nr_dyn_relocs);
+	look_at_relocs(vf, vf->o->relocs, vf->o->nr_relocs, &words);
+	look_at_relocs(vf, vf->o->dyn_relocs, vf->o->nr_dyn_relocs, &words);
 	for (uint32_t i = 0; i < vf->o->nr_sections; i++) {
 		const struct mp_section *sec = &vf->o->sections[i];
 		uint64_t end = sec->vaddr + sec->size;
@@ -528,7 +532,7 @@ void vf_find_places(const struct vf *vf)
 				kinds_in(vf, sec, true);
 		}
 		if (numbers_are_addresses(vf))
-			look_at_numbers(vf, sec);
+			look_at_numbers(vf, sec, &words);
 		for (uint64_t at = vf_bits_next(&vf->old.data_ref, sec->vaddr, end); at < end;
 		     at = vf_bits_next(&vf->old.data_ref, at + 1, end))
 			look_at_table(vf, at, &read);

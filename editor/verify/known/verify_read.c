@@ -359,7 +359,7 @@ static bool tests_less(const struct vf *vf, uint64_t at, uint64_t end)
 }
 
 /* Bytes of a jump and of what it jumps over. */
-#define NEAR_STACK 40
+#define NEAR_STACK 32
 
 /* Does the instruction at @b name a word of the frame with the address, or another place as far from its base? */
 static bool may_name_word(const struct trace *t, const struct vf_insn *insn, const uint8_t *b)
@@ -368,6 +368,20 @@ static bool may_name_word(const struct trace *t, const struct vf_insn *insn, con
 		if (vf_base_disp(insn, b) == t->word[i].disp)
 			return true;
 	return false;
+}
+
+/* Do the @size bytes at @b ask for more stack? They give sizes in %r10d and %r11d, call, and return. */
+static bool wants_stack(const uint8_t *b, uint64_t size)
+{
+	const uint8_t *end = b + size;
+
+	if (size < 15 || size > NEAR_STACK || end[-1] != 0xc3 || end[-6] != 0xe8)
+		return false;
+	/* mov $0, %r11d may be xor %r11d, %r11d. */
+	if (end[-9] == 0x45 && end[-8] == 0x31 && end[-7] == 0xdb)
+		return end[-15] == 0x41 && end[-14] == 0xba;
+	return size >= 18 && end[-12] == 0x41 && end[-11] == 0xbb && end[-18] == 0x41 &&
+	       end[-17] == 0xba;
 }
 
 /*
@@ -386,10 +400,9 @@ static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int 
 		t->have &= (uint16_t)~LOST;
 		return insn.len;
 	}
-	/* Code that asks for more stack: its callee returns behind the return, with the same arguments. */
-	if (insn.kind == VF_JCC && insn.target > at + insn.len + 5 && insn.target < end &&
-	    insn.target - at <= NEAR_STACK && b[insn.target - at - 1] == 0xc3 &&
-	    b[insn.target - at - 6] == 0xe8)
+	/* Its callee returns behind the return, with the same arguments. */
+	if (insn.kind == VF_JCC && insn.target > at + insn.len && insn.target < end &&
+	    wants_stack(b + insn.len, insn.target - at - insn.len))
 		return (uint8_t)(insn.target - at);
 	if ((insn.kind != VF_OTHER && insn.kind != VF_JCC) || may_name_word(t, &insn, b) ||
 	    vf_registers_of(b, end - at) & t->have)

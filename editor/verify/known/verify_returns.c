@@ -172,7 +172,8 @@ static void mark_callers(const struct vf *vf, struct vf_fde *fde, const struct v
  * Sets bits in @changing for places inside of @fde, behind its start, that are called directly and change their return
  * address: of several functions in assembly, only the first one may have a name. Return: is there one?
  */
-static bool find_inside(const struct vf *vf, const struct vf_fde *fde, struct vf_bits *changing)
+static bool find_inside(const struct vf *vf, const struct vf_fde *fde, struct vf_bits *asked,
+			struct vf_bits *changing)
 {
 	const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size);
 	bool any = false;
@@ -187,8 +188,9 @@ static bool find_inside(const struct vf *vf, const struct vf_fde *fde, struct vf
 					    : NULL;
 		struct vf_fde inner = {.start = to};
 
-		if (!in || in->start == to || vf_bits_get(changing, to))
+		if (!in || in->start == to || vf_bits_get(asked, to))
 			continue;
+		vf_bits_set(asked, to);
 		/* Many calls may lead into one FDE. */
 		inner.size = in->start + in->size - to;
 		inner.size = inner.size < BARE ? inner.size : BARE;
@@ -203,13 +205,17 @@ static bool find_inside(const struct vf *vf, const struct vf_fde *fde, struct vf
 int vf_find_returns(const struct vf *vf)
 {
 	const struct vf_eh *eh = &vf->old.eh;
-	struct vf_bits changing;
+	struct vf_bits changing = {0}, asked = {0};
 	uint64_t end = vf->old.text_end;
 	bool any = false;
 	int ret = vf_bits_init(&changing, vf->old.text_start, end);
 
-	if (ret)
+	if (!ret)
+		ret = vf_bits_init(&asked, vf->old.text_start, end);
+	if (ret) {
+		vf_bits_fini(&changing);
 		return ret;
+	}
 	for (uint32_t i = 0; i < eh->nr_fdes; i++) {
 		if (!changes_return(vf, &eh->fdes[i], true))
 			continue;
@@ -217,7 +223,7 @@ int vf_find_returns(const struct vf *vf)
 		any = true;
 	}
 	for (uint32_t i = 0; i < eh->nr_fdes; i++)
-		any |= find_inside(vf, &eh->fdes[i], &changing);
+		any |= find_inside(vf, &eh->fdes[i], &asked, &changing);
 	/* Code without unwind information */
 	for (uint64_t at = vf_bits_next(&vf->old.target, vf->old.text_start, end); at < end;
 	     at = vf_bits_next(&vf->old.target, at + 1, end)) {
@@ -230,6 +236,7 @@ int vf_find_returns(const struct vf *vf)
 	}
 	for (uint32_t i = 0; any && i < eh->nr_fdes; i++)
 		mark_callers(vf, &eh->fdes[i], &changing);
+	vf_bits_fini(&asked);
 	vf_bits_fini(&changing);
 	return 0;
 }

@@ -7,8 +7,8 @@
  * Words count from zero, from their own place, from their table, from the GOT, or from an address
  * that code names together with the table, at any alignment. A single word is chance. So two words
  * side by side must lead to instructions, except in sections of the program's own, which hold
- * nothing but such tables. Entries of recognised jump tables do not count. Called by cfg, after
- * tables are known.
+ * nothing but such tables; and an address of 4 bytes where a table begins counts alone. Entries of
+ * recognised jump tables do not count otherwise. Called by cfg, after tables are known.
  */
 #include <errno.h>
 
@@ -18,6 +18,7 @@ struct places {
 	struct mp_cfg_build *b;
 	uint64_t lo, range; /* of the text */
 	bool absolute;	    /* numbers may be addresses */
+	uint64_t *compared; /* operands that names() has compared so far */
 };
 
 /* The part in which @vaddr is an instruction, but not the first; MP_NONE: none. */
@@ -87,18 +88,25 @@ static bool jumps_indirectly(const struct mp_cfg_build *b, uint32_t func)
 	return false;
 }
 
+/* Operands that names() compares at most: no honest file needs so many. */
+#define MAX_COMPARED (UINT64_C(1) << 28)
+
 /* Does an operand of the function name the byte at @data? */
-static bool names(const struct mp_cfg_build *b, uint32_t func, uint32_t data)
+static bool names(const struct places *p, uint32_t func, uint32_t data)
 {
+	const struct mp_cfg_build *b = p->b;
 	const struct mp_func *f = &b->cfg->funcs[func];
 
 	for (uint32_t r = f->first_range; r < f->first_range + f->nr_ranges; r++) {
 		const struct mp_part *part = &b->index->parts[b->part_of_range[r]];
 
 		for (uint32_t i = mp_ref_first(b, part->at);
-		     i < b->nr_refs && b->ref_list[i].at < part->end; i++)
+		     i < b->nr_refs && b->ref_list[i].at < part->end; i++) {
+			if (++*p->compared > MAX_COMPARED)
+				return false; /* the function stays */
 			if (b->ref_list[i].target == data)
 				return true;
+		}
 	}
 	return false;
 }
@@ -142,7 +150,7 @@ static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base,
 	}
 	/* Small numbers look like addresses if they are read a byte too early. */
 	if (func == MP_NONE || !low || (b->elf->relinkable && mp_elf_reloc_at(b->elf, vaddr)) ||
-	    (jumps_indirectly(b, func) && (table == MP_NONE || names(b, func, table))))
+	    (jumps_indirectly(b, func) && (table == MP_NONE || names(p, func, table))))
 		return;
 	/* Here is a table: whatever follows may belong to it. */
 	for (uint64_t where = vaddr, last = vaddr; where - last < MAX_GAP; where++) {
@@ -207,8 +215,8 @@ static inline bool may_lead_anywhere(const struct places *p, const uint8_t *word
 }
 
 /*
- * In 4 bytes no compiler keeps an address that a jump goes to. So a number there that leads inside a function is a place,
- * unless it is round or a string; in 8 bytes at their natural place it is another pass's matter.
+ * In 4 bytes no compiler keeps an address that a jump goes to. So a number there that leads inside a function is a
+ * place, unless it is round or a string. A word of 8 bytes at a multiple of 8 is judged by cfg_words.
  */
 static void look_at_half(const struct places *p, uint64_t at)
 {
@@ -422,8 +430,9 @@ static void look_at_own(const struct places *p, const struct mp_section *sec)
 
 void mp_cfg_find_places(struct mp_cfg_build *b)
 {
-	struct places p = {.b = b, .absolute = !b->moves && !b->elf->relinkable};
-	uint64_t hi = 0;
+	uint64_t hi = 0, compared = 0;
+	struct places p = {
+		.b = b, .absolute = !b->moves && !b->elf->relinkable, .compared = &compared};
 
 	p.lo = UINT64_MAX;
 	for (uint32_t i = 0; i < b->index->nr_text; i++) {

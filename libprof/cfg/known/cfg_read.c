@@ -447,14 +447,26 @@ static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
 		}
 }
 
+/* mov $size, %r10d; mov $size, %r11d, or xor of it: the last instructions before @call, with @before bytes? */
+static bool gives_sizes(const uint8_t *call, uint64_t before)
+{
+	static const uint8_t zero[] = {0x45, 0x31, 0xdb};
+
+	if (before >= 12 && call[-12] == 0x41 && call[-11] == 0xba && call[-6] == 0x41 &&
+	    call[-5] == 0xbb)
+		return true;
+	return before >= 9 && call[-9] == 0x41 && call[-8] == 0xba &&
+	       !memcmp(call - sizeof(zero), zero, sizeof(zero));
+}
+
 /*
- * Code for a split stack jumps over @size bytes that ask for more, call an allocator and return: the allocator comes back
- * behind the return, with the same arguments. Return: @size; 0: it is something else.
+ * Code for a split stack jumps over @size bytes that ask for more, call an allocator and return: the allocator
+ * returns to the byte behind the ret, with the same arguments. Return: @size; 0: it is something else.
  */
 static uint8_t asks_for_stack(const uint8_t *bytes, size_t avail, uint64_t size)
 {
 	return size >= 6 && size <= 32 && size <= avail && bytes[size - 1] == 0xc3 &&
-			       bytes[size - 6] == 0xe8
+			       bytes[size - 6] == 0xe8 && gives_sizes(bytes + size - 6, size - 6)
 		       ? (uint8_t)size
 		       : 0;
 }

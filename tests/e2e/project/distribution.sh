@@ -5,6 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 need python3 gcc dpkg-deb unshare setpriv sqlite3
 [ "$(id -u)" = 0 ] || { echo "skip: needs root"; exit 77; }
+grep -qxE 'core(\.%p)?' /proc/sys/kernel/core_pattern || { echo "skip: kernel.core_pattern is not core"; exit 77; }
 scratch distribution
 base=$dir/cache/distribution/base
 export MORPH_CACHE=$dir/cache
@@ -87,6 +88,7 @@ plant status 's/status-3/status-4/'
 plant crash 's/status-3/status-x/'
 check 1 "other words" "$PWD/words" --ways=all
 says out.txt "DIFFERENT: greet: all: stated: out, line 1: \[b'hallo from greet'\] instead of \[b'hello from greet'\]"
+check 1 "other words, known" "$PWD/words" --ways=all
 check 1 "another status" "$PWD/status" --ways=count
 says out.txt "DIFFERENT: greet: count: stated: out, line 3: \[b'status 4'\] instead of \[b'status 3'\]"
 check 1 "a crash" "$PWD/crash" --ways=inline
