@@ -122,6 +122,22 @@ TEST_EACH(labels_in_words_and_operands_change_together, 4)
 	}
 }
 
+/* They might be the bounds of a piece of code, which a handler of faults compares. */
+TEST_EACH(function_stays_whose_labels_another_one_names, 2)
+{
+	char flags[128];
+	uint64_t start, size = 0;
+	uint16_t all = 0;
+	struct pair p;
+
+	snprintf(flags, sizeof(flags), "%s -DKNOWN", _i ? unknown[0] : known[0]);
+	build(&p, "clang", flags, "goto_threaded");
+	start = labelled(&p, &size, &all);
+	ck_assert_uint_ne(start, 0);
+	ck_assert_uint_eq(pieces_of(&p, start, size), 0);
+	pair_free(&p);
+}
+
 TEST_EACH(labels_stay_where_numbers_are_no_proof, 2)
 {
 	for (size_t c = 0; c < 2; c++) {
