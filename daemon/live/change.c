@@ -144,8 +144,8 @@ static int take(struct finder *f, uint64_t start, uint32_t size)
 	return 0;
 }
 
-/* Does a function begin at @start, with an instruction that is no such jump as a patch is? */
-static bool is_first(const struct finder *f, uint64_t start)
+/* Does a function begin at @start, with an instruction that is no jump such as a patch is? */
+static bool begins_function(const struct finder *f, uint64_t start)
 {
 	const struct mp_fde *fde = mp_elf_fde_before(f->original, start);
 	const uint8_t *was = mp_elf_bytes(f->original, start, 1);
@@ -163,7 +163,7 @@ static int add_patch(struct finder *f, uint64_t start)
 	if (mp_grow(f->out->patches, f->max_patches, f->out->nr_patches + 1))
 		return -ENOMEM;
 	f->out->patches[f->out->nr_patches++] = start;
-	f->out->nr_over_first += is_first(f, start);
+	f->out->nr_over_first += begins_function(f, start);
 	return take(f, start, MD_PATCH_SIZE);
 }
 

@@ -151,11 +151,8 @@ static bool has_room(const struct patcher *p, uint32_t block)
 /* Is @block the beginning of a function, and is there no jump right behind its only instruction either? */
 static bool is_open_entry(const struct patcher *p, uint32_t block)
 {
-	const struct mp_block *blocks = p->cfg->blocks;
-
-	return (blocks[block].flags & MP_BLOCK_ENTRY) &&
-	       !(block + 1 < p->cfg->nr_blocks &&
-		 (blocks[block + 1].flags & MP_BLOCK_BEHIND_ENTRY) &&
+	return (p->cfg->blocks[block].flags & MP_BLOCK_ENTRY) &&
+	       !(mp_cfg_is_first_insn(p->cfg, block) &&
 		 p->placement->target_from_outside[block + 1] != MP_NONE && has_room(p, block + 1));
 }
 

@@ -32,9 +32,7 @@ bool me_patch_fits(const struct mp_cfg *cfg, uint32_t index)
 
 bool me_patch_fits_behind(const struct mp_cfg *cfg, uint32_t index)
 {
-	return index + 1 < cfg->nr_blocks &&
-	       (cfg->blocks[index + 1].flags & MP_BLOCK_BEHIND_ENTRY) &&
-	       !me_block_stays(&cfg->blocks[index + 1]) &&
+	return mp_cfg_is_first_insn(cfg, index) && !me_block_stays(&cfg->blocks[index + 1]) &&
 	       (me_patch_fits(cfg, index + 1) || me_patch_fits_padding(cfg, index + 1));
 }
 

@@ -123,12 +123,6 @@ static bool is_free(const struct me_flags *flags, uint32_t block)
 	return !flags || !flags->live[block];
 }
 
-/* Is the block only the first instruction of its function? */
-static bool is_first(const struct mp_cfg *cfg, uint32_t block)
-{
-	return block + 1 < cfg->nr_blocks && (cfg->blocks[block + 1].flags & MP_BLOCK_BEHIND_ENTRY);
-}
-
 /*
  * Edges of the first instruction of a function, which also runs in old code where others enter the function.
  * From there control comes to copies, so counters before other blocks count all of it. *@place: set if that
@@ -143,7 +137,7 @@ static bool place_at_head(const struct me_flow *flow, const struct mp_cfg *cfg,
 
 	*place = ME_FLOW_NOWHERE;
 	if (edge->from == outside) {
-		if (!is_first(cfg, to))
+		if (!mp_cfg_is_first_insn(cfg, to))
 			return false;
 		if (in[edge->to] == 1 && in[edge->to + 1] == 1 &&
 		    !me_old_code_is_head(cfg, to + 1) && !me_block_stays(&cfg->blocks[to + 1]) &&
@@ -152,7 +146,7 @@ static bool place_at_head(const struct me_flow *flow, const struct mp_cfg *cfg,
 		return *place != ME_FLOW_NOWHERE || me_old_code_is_head(cfg, to);
 	}
 	/* The counter of the edge from outside counts the same. */
-	if (is_first(cfg, from) && in[edge->from] == 1)
+	if (mp_cfg_is_first_insn(cfg, from) && in[edge->from] == 1)
 		return true;
 	if (!me_old_code_is_head(cfg, from))
 		return false;

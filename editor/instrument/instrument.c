@@ -414,8 +414,7 @@ static int leave_head(struct me_instrument *in, uint32_t *to)
 	uint32_t ways = 0, next = *to + 1;
 	int rc;
 
-	if (next >= cfg->nr_blocks || !(cfg->blocks[next].flags & MP_BLOCK_BEHIND_ENTRY) ||
-	    !me_old_code_is_head(cfg, *to))
+	if (!mp_cfg_is_first_insn(cfg, *to) || !me_old_code_is_head(cfg, *to))
 		return 0;
 	rc = build(in, NULL, cfg->blocks[*to].func);
 	if (rc)

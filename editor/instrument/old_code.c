@@ -24,20 +24,14 @@ static bool is_entered(const struct mp_func *func)
 	return func->flags & (MP_FUNC_ADDRESS_TAKEN | MP_FUNC_EXPORTED);
 }
 
-/* Is the block only the first instruction of its function? */
-static bool is_first(const struct mp_cfg *cfg, uint32_t b)
-{
-	return b + 1 < cfg->nr_blocks && (cfg->blocks[b + 1].flags & MP_BLOCK_BEHIND_ENTRY);
-}
-
 bool me_old_code_is_head(const struct mp_cfg *cfg, uint32_t b)
 {
 	const struct mp_block *block = &cfg->blocks[b];
 
 	if (block->func == MP_NONE || !is_entered(&cfg->funcs[block->func]))
 		return false;
-	return is_first(cfg, b) || (block->flags & MP_BLOCK_BEHIND_ENTRY &&
-				    (me_block_stays(block) || !has_room(cfg, b)));
+	return mp_cfg_is_first_insn(cfg, b) || (block->flags & MP_BLOCK_BEHIND_ENTRY &&
+						(me_block_stays(block) || !has_room(cfg, b)));
 }
 
 /* Control in the head of a function, of which @b is the last block: does it always come to jumps to copies then? */
@@ -66,7 +60,7 @@ static bool may_run_at(const struct mp_cfg *cfg, uint32_t b)
 	if (me_block_stays(block) || has_room(cfg, b))
 		return false;
 	if (block->flags & MP_BLOCK_ENTRY)
-		return is_entered(func) && !(is_first(cfg, b) && leads_on(cfg, b + 1));
+		return is_entered(func) && !(mp_cfg_is_first_insn(cfg, b) && leads_on(cfg, b + 1));
 	if (block->flags & (MP_BLOCK_ADDRESS_TAKEN | MP_BLOCK_OTHER_ENTRY))
 		return true;
 	return false;

@@ -333,6 +333,11 @@ int mp_cfg_view_cut(const struct mp_cfg *cfg, const uint64_t *cuts, uint32_t nr_
 		    struct mp_cfg_view *out, struct mp_err *err);
 void mp_cfg_view_fini(struct mp_cfg_view *view);
 
+/* With mp_cfg_options.entries: is the block only the first instruction of its function, and the next one what follows? */
+static inline bool mp_cfg_is_first_insn(const struct mp_cfg *cfg, uint32_t block)
+{
+	return block + 1 < cfg->nr_blocks && (cfg->blocks[block + 1].flags & MP_BLOCK_BEHIND_ENTRY);
+}
 /* Is the instruction at @vaddr endbr64? */
 bool mp_cfg_is_endbr64(const struct mp_cfg *cfg, uint64_t vaddr);
 /* The function or block that holds @vaddr, or MP_NONE. O(log n). */

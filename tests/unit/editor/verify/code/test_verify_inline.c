@@ -493,8 +493,8 @@ struct change {
 #define CALLER "\x48\xb9\x11\x88\x77\x66\x55\x44\x33\x22"
 
 static const struct change changes[] = {
-	{LEAF, 3, "\x48\x89\xf0", NULL},	      /* mov %rsi, %rax */
-	{LEAF, 3, "\x48\x89\xe0", "stack pointer"},   /* mov %rsp, %rax */
+	{LEAF, 3, "\x48\x89\xf0", NULL},     /* mov %rsi, %rax */
+	{LEAF, 3, "\x48\x89\xe0", "places"}, /* mov %rsp, %rax: it may change its return address */
 	{LEAF, 3, "\x48\x89\xc4", "stack pointer"},   /* mov %rax, %rsp */
 	{LEAF, 3, "\x40\x88\xe0", "stack pointer"},   /* mov %spl, %al */
 	{LEAF, 3, "\x8b\x04\x24", "stack pointer"},   /* mov (%rsp), %eax */
@@ -512,7 +512,7 @@ static const struct change changes[] = {
 	{TAKEN, 3, "\xff\xd0\x90", "depends"},	      /* call *%rax */
 	{TAKEN, 3, "\xcc\x90\x90", "kind"},	      /* int3 */
 	{LAST, 3, "\x48\x89\xf0", NULL},	      /* mov %rsi, %rax */
-	{LAST, 3, "\x48\x89\xe0", "stack pointer"},   /* mov %rsp, %rax */
+	{LAST, 3, "\x48\x89\xe0", "places"},	      /* mov %rsp, %rax */
 	{LAST, 3, "\x9c\x9d\x90", "stack pointer"},   /* pushf; popf */
 	{LAST, 3, "\x0f\x0b\x90", "middle"},	      /* ud2 */
 	{LAST, 3, "\xc2\x08\x00", "middle"},	      /* ret $8 */
