@@ -223,18 +223,14 @@ static int begin_part(int dir, int newer)
 	return r ? r : open_newer(dir, true);
 }
 
-/* A part of a line, which a full disk left, is dropped. */
-static int add_line(int fd, const char *line)
+/* @whole: bytes of the file's whole lines; a part of a line behind them, which a full disk left, is dropped. */
+static int add_line(int fd, size_t whole, const char *line)
 {
-	char *lines = NULL;
 	struct stat st;
-	int r = read_lines(fd, &lines);
+	int r = fstat(fd, &st) ? -errno : 0;
 
-	if (!r && fstat(fd, &st))
-		r = -errno;
-	if (!r && (size_t)st.st_size != strlen(lines))
-		r = ftruncate(fd, (off_t)strlen(lines)) ? -errno : 0;
-	free(lines);
+	if (!r && (size_t)st.st_size != whole)
+		r = ftruncate(fd, (off_t)whole) ? -errno : 0;
 	if (!r)
 		r = put(fd, line, strlen(line));
 	return r ? r : fsync(fd) ? -errno : 0;
@@ -251,16 +247,20 @@ static bool is_full(int fd)
 static int note_line(int dir, int *newer, const char *line)
 {
 	char *lines = NULL;
-	/* What only the older part has is noted again: that part goes first. */
+	/* A line that only the older part has is added to the newer one, since the older part is removed first. */
 	int r = read_lines(*newer, &lines);
 	bool there = !r && find_line(lines, line);
+	size_t whole = r ? 0 : strlen(lines);
 
 	free(lines);
 	if (r || there)
 		return r;
-	if (is_full(*newer))
+	if (is_full(*newer)) {
 		*newer = begin_part(dir, *newer);
-	return *newer < 0 ? *newer : add_line(*newer, line);
+		/* Another program may have added lines to the new part before this one had its lock. */
+		return *newer < 0 ? *newer : note_line(dir, newer, line);
+	}
+	return add_line(*newer, whole, line);
 }
 
 static int note(int fd, const struct mp_own_proof *proof)

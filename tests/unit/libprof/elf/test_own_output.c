@@ -50,7 +50,7 @@ static bool is_known(const char *bytes)
 	return !strcmp(asked.kind, proof.kind);
 }
 
-/* So many lines of fill() are longer than a part may be: its lines are shorter than the longest by 15 bytes. */
+/* With this number of lines, fill() makes a part full. Its lines have 140 bytes; the longest possible ones have 155. */
 #define LINES_MAX ((size_t)MP_OWN_OUTPUTS_MAX * 155 / 140 + 1)
 
 /* Appends @nr lines of other outputs, and @rest. */

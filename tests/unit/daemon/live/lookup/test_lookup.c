@@ -131,7 +131,7 @@ TEST(lookup_says_what_it_cannot_do)
 	uint64_t ip = (uint64_t)(uintptr_t)&slot & ~UINT64_C(4095);
 	struct md_lookup lookup;
 
-	/* What follows the first instruction is too short for a jump. */
+	/* The second instruction has three bytes, and a jump to the page needs five. */
 	make_function(function, ip, false, true);
 	ck_assert_int_eq(md_lookup_make(function, ip, ip, entries, 1, &lookup), -EOPNOTSUPP);
 	make_function(function, ip, false, false);
