@@ -2,13 +2,14 @@
 /* stack_walk - finds rows by address and words in the copy of a stack; see stack_walk.h. */
 #include "daemon/attribute/stack_walk.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "daemon/source/last_stacks.h"
+#include "libprof/base/mappings.h"
 #include "libprof/elf/eh.h"
 #include "libprof/unwind/rows_compile.h"
 #include "libprof/unwind/rows_laid.h"
@@ -45,16 +46,15 @@ struct md_stack_walk {
 /* Return: size of the mapping at @start in this process; 0: not known. */
 static size_t mapping_size(uint64_t start)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
-	uint64_t from, to;
-	char line[512];
+	struct mp_mappings maps;
+	struct mp_mapping map;
 	size_t size = 0;
 
-	while (f && !size && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) == 2 && from == start)
-			size = to - from;
-	if (f)
-		fclose(f);
+	if (!mp_mappings_open(&maps, getpid()))
+		while (!size && mp_mappings_next(&maps, &map) > 0)
+			if (map.start == start)
+				size = map.end - map.start;
+	mp_mappings_close(&maps);
 	return size;
 }
 

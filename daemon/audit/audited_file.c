@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "libprof/base/defaults.h"
+#include "libprof/base/mappings.h"
 #include "libprof/elf/elf.h"
 #include "libprof/note/audit_table.h"
 #include "libprof/note/map.h"
@@ -119,8 +119,8 @@ static int open_regular(const char *path, uint64_t *size)
 	return fd;
 }
 
-static bool read_file(const char *pid, const char *path, uint64_t table_hash,
-		      struct md_sandbox *sandbox, struct md_audited_file *out)
+static bool read_file(pid_t pid, const char *path, uint64_t table_hash, struct md_sandbox *sandbox,
+		      struct md_audited_file *out)
 {
 	char rooted[MP_PATH_ROOM];
 	struct md_buf reply = {0};
@@ -129,7 +129,7 @@ static bool read_file(const char *pid, const char *path, uint64_t table_hash,
 	int fd;
 
 	/* The process may have another root directory. */
-	snprintf(rooted, sizeof(rooted), "/proc/%s/root%s", pid, path);
+	snprintf(rooted, sizeof(rooted), "/proc/%d/root%s", (int)pid, path);
 	fd = open_regular(rooted, &size);
 	if (fd < 0)
 		return false;
@@ -148,80 +148,44 @@ struct wanted {
 	const char *path; /* absolute */
 };
 
-/* A line of /proc/PID/maps. */
-struct mapping {
-	char rights[8];
-	uint64_t dev, ino;
-	const char *path; /* "": none */
-};
-
-static bool parse_line(char *line, struct mapping *m)
-{
-	unsigned int major, minor;
-	int end = 0;
-
-	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%*x-%*x %7s %*x %x:%x %" SCNu64 " %n", m->rights, &major, &minor, &m->ino,
-		   &end) < 4 ||
-	    !end)
-		return false;
-	m->dev = makedev(major, minor);
-	m->path = line + end;
-	return true;
-}
-
 /* Some file systems give another device in the list of mappings: then the path must agree. */
-static bool is_wanted(const struct mapping *m, const struct wanted *wanted)
+static bool is_wanted(const struct mp_mapping *m, const struct wanted *wanted)
 {
-	return m->ino == wanted->ino && (m->dev == wanted->dev || !strcmp(m->path, wanted->path));
+	return m->ino == wanted->ino && (makedev(m->dev_major, m->dev_minor) == wanted->dev ||
+					 !strcmp(m->path, wanted->path));
 }
 
-static FILE *open_maps(const char *pid)
+static bool has_mapped(pid_t pid, const struct wanted *wanted)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%.20s/maps", pid);
-	return fopen(path, "re");
-}
-
-static bool has_mapped(const char *pid, const struct wanted *wanted)
-{
-	FILE *file = open_maps(pid);
-	char *line = NULL;
-	size_t size = 0;
-	struct mapping m;
+	struct mp_mappings maps;
+	struct mp_mapping map;
 	bool found = false;
 
-	while (file && !found && getline(&line, &size, file) > 0)
-		found = parse_line(line, &m) && is_wanted(&m, wanted);
-	free(line);
-	if (file)
-		fclose(file);
+	if (!mp_mappings_open(&maps, pid))
+		while (!found && mp_mappings_next(&maps, &map) > 0)
+			found = is_wanted(&map, wanted);
+	mp_mappings_close(&maps);
 	return found;
 }
 
-static bool look_at(const char *pid, uint64_t table_hash, struct md_sandbox *sandbox,
+static bool look_at(pid_t pid, uint64_t table_hash, struct md_sandbox *sandbox,
 		    struct md_audited_file *out)
 {
-	FILE *file = open_maps(pid);
 	uint64_t last_ino = 0;
-	char *line = NULL;
-	size_t size = 0;
-	struct mapping m;
+	struct mp_mappings maps;
+	struct mp_mapping map;
 	bool found = false;
 	int nr = 0;
 
-	while (file && !found && nr < FILES_MAX && getline(&line, &size, file) > 0) {
-		if (!parse_line(line, &m) || m.rights[2] != 'x' || *m.path != '/' ||
-		    m.ino == last_ino)
-			continue;
-		last_ino = m.ino;
-		nr++;
-		found = read_file(pid, m.path, table_hash, sandbox, out);
-	}
-	free(line);
-	if (file)
-		fclose(file);
+	if (!mp_mappings_open(&maps, pid))
+		while (!found && nr < FILES_MAX && mp_mappings_next_code(&maps, &map) > 0) {
+			if (*map.path != '/' || map.ino == last_ino)
+				continue;
+			last_ino = map.ino;
+			nr++;
+			found = read_file(pid, map.path, table_hash, sandbox, out);
+		}
+	mp_mappings_close(&maps);
 	return found;
 }
 
@@ -236,8 +200,8 @@ int md_audited_file_find(uint64_t dev, uint64_t ino, const char *path, uint64_t 
 
 	while (dir && !found && (entry = readdir(dir)))
 		found = isdigit((unsigned char)*entry->d_name) &&
-			has_mapped(entry->d_name, &wanted) &&
-			look_at(entry->d_name, table_hash, sandbox, out);
+			has_mapped(atoi(entry->d_name), &wanted) &&
+			look_at(atoi(entry->d_name), table_hash, sandbox, out);
 	if (dir)
 		closedir(dir);
 	free(absolute);

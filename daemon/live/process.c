@@ -14,26 +14,27 @@
 #include <unistd.h>
 
 #include "libprof/base/grow.h"
+#include "libprof/base/mappings.h"
 #include "libprof/base/search.h"
 
 /* ---- mappings ----------------------------------------------------------------------------------- */
 
-static int add_mapping(struct md_process *p, size_t *room, char *line)
+static int add_mapping(struct md_process *p, size_t *room, const struct mp_mapping *map)
 {
-	struct md_mapping m = {0};
-	char perms[8] = "";
-	int at = 0;
+	struct md_mapping m = {
+		.start = map->start,
+		.end = map->end,
+		.off = map->off,
+		.ino = map->ino,
+		.dev_major = map->dev_major,
+		.dev_minor = map->dev_minor,
+		.read = map->rights[0] == 'r',
+		.write = map->rights[1] == 'w',
+		.exec = map->rights[2] == 'x',
+		.shared = map->rights[3] == 's',
+		.path = strdup(map->path),
+	};
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &m.start,
-		   &m.end, perms, &m.off, &m.dev_major, &m.dev_minor, &m.ino, &at) < 7 ||
-	    strlen(perms) < 4)
-		return -EBADMSG;
-	line[strcspn(line, "\n")] = '\0';
-	m.read = perms[0] == 'r';
-	m.write = perms[1] == 'w';
-	m.exec = perms[2] == 'x';
-	m.shared = perms[3] == 's';
-	m.path = strdup(at ? line + at : "");
 	if (!m.path || mp_grow(p->maps, *room, p->nr_maps + 1)) {
 		free(m.path);
 		return -ENOMEM;
@@ -97,27 +98,27 @@ static int join_files(struct md_process *p)
 
 int md_process_read_maps(struct md_process *p, struct mp_err *err)
 {
-	char name[64], *line = NULL;
-	size_t room = 0, line_room = 0;
-	int r = 0;
-	FILE *f;
+	struct mp_mappings maps;
+	struct mp_mapping map;
+	size_t room = 0;
+	int r, added = 0;
 
 	free_maps(p);
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)p->pid);
-	f = fopen(name, "re");
-	if (!f)
-		return mp_err_set(err, errno == ENOENT ? ESRCH : errno, "process %d: %s",
-				  (int)p->pid, errno == ENOENT ? "there is none" : strerror(errno));
-	while (!r && getline(&line, &line_room, f) > 0)
-		r = add_mapping(p, &room, line);
-	if (!r && ferror(f))
-		r = -errno;
-	if (!r)
-		r = join_files(p);
-	free(line);
-	fclose(f);
+	r = mp_mappings_open(&maps, p->pid);
 	if (r)
-		return mp_err_set(err, -r, "%s: %s", name, strerror(-r));
+		return mp_err_set(err, r == -ENOENT ? ESRCH : -r, "process %d: %s", (int)p->pid,
+				  r == -ENOENT ? "there is none" : strerror(-r));
+	do {
+		r = mp_mappings_next(&maps, &map);
+		if (r > 0)
+			added = add_mapping(p, &room, &map);
+	} while (r > 0 && !added);
+	mp_mappings_close(&maps);
+	if (r >= 0)
+		r = added ? added : join_files(p);
+	if (r)
+		return mp_err_set(err, -r, "process %d: its mappings: %s", (int)p->pid,
+				  strerror(-r));
 	if (!p->nr_maps)
 		return mp_err_set(err, ESRCH, "process %d: has no memory of its own", (int)p->pid);
 	return 0;

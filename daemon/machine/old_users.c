@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "libprof/base/grow.h"
-
-#define DELETED " (deleted)"
+#include "libprof/base/mappings.h"
 
 struct list {
 	struct md_old_user *users;
@@ -30,25 +29,12 @@ static int add(struct list *list, size_t path, pid_t pid, const char *name)
 	return 0;
 }
 
-/* Return: the path of a mapping of a deleted file in this line of maps; NULL: none. Cuts @line. */
-static const char *deleted_path(char *line)
+static void read_name(pid_t pid, char *buf, size_t size)
 {
-	size_t len = strcspn(line, "\n"), end = strlen(DELETED);
-	char *path = strchr(line, '/');
-
-	line[len] = '\0';
-	if (!path || len < end || strcmp(line + len - end, DELETED) != 0)
-		return NULL;
-	line[len - end] = '\0';
-	return path;
-}
-
-static void read_name(const char *proc, const char *pid, char *buf, size_t size)
-{
-	char path[512];
+	char path[64];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/%s/comm", proc, pid);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
 	file = fopen(path, "re");
 	if (!file || !fgets(buf, (int)size, file))
 		snprintf(buf, size, "?");
@@ -57,30 +43,31 @@ static void read_name(const char *proc, const char *pid, char *buf, size_t size)
 		fclose(file);
 }
 
-static int look_at(const char *proc, const char *pid, const char *const *paths, size_t nr_paths,
-		   struct list *list)
+/* Return: true if @map is of a file @path that was deleted. */
+static bool was_deleted(const struct mp_mapping *map, const char *path)
 {
-	char file[512], name[17], *line = NULL;
-	const char *path;
-	size_t size = 0;
-	FILE *maps;
+	size_t len = strlen(path);
+
+	return !strncmp(map->path, path, len) && !strcmp(map->path + len, " (deleted)");
+}
+
+static int look_at(pid_t pid, const char *const *paths, size_t nr_paths, struct list *list)
+{
+	struct mp_mappings maps;
+	struct mp_mapping map;
+	char name[17];
 	int r = 0;
 
-	snprintf(file, sizeof(file), "%s/%s/maps", proc, pid);
-	maps = fopen(file, "re");
-	if (!maps)
+	if (mp_mappings_open(&maps, pid))
 		return 0;
-	while (!r && getline(&line, &size, maps) > 0) {
-		path = deleted_path(line);
-		for (size_t i = 0; path && i < nr_paths && !r; i++) {
-			if (strcmp(path, paths[i]) != 0)
+	while (!r && mp_mappings_next(&maps, &map) > 0)
+		for (size_t i = 0; i < nr_paths && !r; i++) {
+			if (!was_deleted(&map, paths[i]))
 				continue;
-			read_name(proc, pid, name, sizeof(name));
-			r = add(list, i, atoi(pid), name);
+			read_name(pid, name, sizeof(name));
+			r = add(list, i, pid, name);
 		}
-	}
-	free(line);
-	fclose(maps);
+	mp_mappings_close(&maps);
 	return r;
 }
 
@@ -92,8 +79,8 @@ static int compare(const void *a, const void *b)
 				  : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-int md_old_users_find(const char *proc, const char *const *paths, size_t nr_paths,
-		      struct md_old_user **out, size_t *nr)
+int md_old_users_find(const char *const *paths, size_t nr_paths, struct md_old_user **out,
+		      size_t *nr)
 {
 	struct list list = {0};
 	struct dirent *entry;
@@ -102,14 +89,13 @@ int md_old_users_find(const char *proc, const char *const *paths, size_t nr_path
 
 	*out = NULL;
 	*nr = 0;
-	proc = proc ? proc : "/proc";
-	dir = nr_paths ? opendir(proc) : NULL;
+	dir = nr_paths ? opendir("/proc") : NULL;
 	if (!dir)
 		return nr_paths ? -errno : 0;
 	while (!r && (entry = readdir(dir)))
 		if (strlen(entry->d_name) < 16 &&
 		    !entry->d_name[strspn(entry->d_name, "0123456789")])
-			r = look_at(proc, entry->d_name, paths, nr_paths, &list);
+			r = look_at(atoi(entry->d_name), paths, nr_paths, &list);
 	closedir(dir);
 	if (r) {
 		free(list.users);

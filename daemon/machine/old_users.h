@@ -17,10 +17,10 @@ struct md_old_user {
 };
 
 /*
- * md_old_users_find - @proc: NULL: /proc. Processes in ascending order for each path. Return: 0,
- * -ENOMEM, -errno of opening @proc. Ownership: free(*@out).
+ * md_old_users_find - Processes in ascending order for each path. Return: 0, -ENOMEM, -errno of opening /proc.
+ * Ownership: free(*@out).
  */
-int md_old_users_find(const char *proc, const char *const *paths, size_t nr_paths,
-		      struct md_old_user **out, size_t *nr);
+int md_old_users_find(const char *const *paths, size_t nr_paths, struct md_old_user **out,
+		      size_t *nr);
 
 #endif

@@ -2,6 +2,7 @@
 /* modfind - finds the file of a mapping; see modfind.h. */
 #include "daemon/module/modfind.h"
 #include "libprof/base/defaults.h"
+#include "libprof/base/mappings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,26 +38,16 @@ enum morph_module_status md_modfind_classify(const char *path, uint64_t ino)
 /* Return: true if /proc/PID/maps gives this device and inode for the mapping at @mmap->start. */
 static bool maps_agree(const struct morph_mmap *mmap)
 {
-	char name[64], line[512];
-	unsigned int major, minor;
-	uint64_t start, ino;
-	bool agree = false;
-	FILE *f;
+	struct mp_mappings maps;
+	struct mp_mapping map;
+	bool found = false;
 
-	snprintf(name, sizeof(name), "/proc/%u/maps", mmap->task.tgid);
-	f = fopen(name, "re");
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%" SCNx64 "-%*x %*s %*x %x:%x %" SCNu64, &start, &major, &minor,
-			   &ino) != 4 ||
-		    start != mmap->start)
-			continue;
-		agree = major == mmap->dev_major && minor == mmap->dev_minor && ino == mmap->ino;
-		break;
-	}
-	fclose(f);
-	return agree;
+	if (!mp_mappings_open(&maps, (pid_t)mmap->task.tgid))
+		while (!found && mp_mappings_next(&maps, &map) > 0)
+			found = map.start == mmap->start;
+	mp_mappings_close(&maps);
+	return found && map.dev_major == mmap->dev_major && map.dev_minor == mmap->dev_minor &&
+	       map.ino == mmap->ino;
 }
 
 /*

@@ -53,7 +53,7 @@ static int choose(struct list *l)
 		l->paths[l->nr_shown] = p->path;
 		l->shown[l->nr_shown++] = p;
 	}
-	if (md_old_users_find(NULL, l->paths, l->nr_shown, &l->users, &l->nr_users))
+	if (md_old_users_find(l->paths, l->nr_shown, &l->users, &l->nr_users))
 		md_cli_note("cannot tell which processes use old files");
 	return 0;
 }

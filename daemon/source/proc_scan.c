@@ -2,6 +2,7 @@
 /* proc_scan - reads /proc; see proc_scan.h. */
 #include "daemon/module/modfind.h"
 #include "libprof/base/clock.h"
+#include "libprof/base/mappings.h"
 #include "daemon/source/proc_scan.h"
 
 #include <ctype.h>
@@ -42,44 +43,26 @@ static uint32_t count_threads(pid_t pid)
 	return nr;
 }
 
-/* Parses "55d0-55e0 r-xp 00002000 08:01 1234   /usr/bin/x". */
-static int add_mapping(char *line, pid_t pid, uint64_t time_ns, uint32_t exec_id,
+static int add_mapping(const struct mp_mapping *map, pid_t pid, uint64_t time_ns, uint32_t exec_id,
 		       uint64_t program_ino, struct md_buf *out)
 {
-	uint64_t start, end, off, ino;
-	unsigned int major, minor;
 	struct morph_mmap *mmap;
-	const char *blank = strchr(line, ' ');
-	char perms[8];
-	int path = 0;
 
-	/*
-	 * Most mappings are data. Skip them early: sscanf() costs more than the kernel's
-	 * writing the line.
-	 */
-	if (blank && strnlen(blank, 5) == 5 && blank[3] != 'x')
-		return 0;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
-		   &end, perms, &off, &major, &minor, &ino, &path) < 7 ||
-	    !path || perms[2] != 'x')
-		return 0;
 	/* vsyscall lies in the kernel's half of the address space. */
-	if (start >> 63)
+	if (map->start >> 63)
 		return 0;
-	line[strcspn(line, "\n")] = 0;
 	mmap = md_record_add_mmap(out, time_ns, pid, pid,
-				  strlen(line + path) < PATH_MAX ? line + path
-								 : MD_MODFIND_TOO_LONG);
+				  strlen(map->path) < PATH_MAX ? map->path : MD_MODFIND_TOO_LONG);
 	if (!mmap)
 		return -ENOMEM;
 	mmap->task.exec_id = exec_id;
-	mmap->start = start;
-	mmap->len = end - start;
-	mmap->off = off;
-	mmap->dev_major = major;
-	mmap->dev_minor = minor;
-	mmap->ino = ino;
-	if (ino && ino == program_ino)
+	mmap->start = map->start;
+	mmap->len = map->end - map->start;
+	mmap->off = map->off;
+	mmap->dev_major = map->dev_major;
+	mmap->dev_minor = map->dev_minor;
+	mmap->ino = map->ino;
+	if (map->ino && map->ino == program_ino)
 		mmap->task.flags |= MORPH_MMAP_PROGRAM;
 	return 0;
 }
@@ -92,24 +75,20 @@ static int scan_once(pid_t pid, uint64_t time_ns, uint32_t exec_id, struct md_bu
 	size_t before = out->size;
 	struct morph_exec *exec;
 	struct stat program;
-	char name[64], buffer[4096];
-	char *line = NULL;
-	size_t room = 0, empty;
+	struct mp_mappings maps;
+	struct mp_mapping map;
+	char name[64];
+	size_t empty;
 	int ret = 0;
-	FILE *f;
 
 	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
 	if (stat(name, &program))
 		program.st_ino = 0;
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
-	f = fopen(name, "re");
-	if (!f)
+	if (mp_mappings_open(&maps, pid))
 		return 0;
-	/* The kernel gives a page per read(); stdio would use a smaller buffer. */
-	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
 	exec = md_record_add_task(out, MORPH_REC_EXEC, sizeof(*exec), now_ns, pid, pid);
 	if (!exec) {
-		fclose(f);
+		mp_mappings_close(&maps);
 		return -ENOMEM;
 	}
 	exec->task.exec_id = exec_id;
@@ -117,10 +96,9 @@ static int scan_once(pid_t pid, uint64_t time_ns, uint32_t exec_id, struct md_bu
 	nr_later = count_threads(pid);
 	exec->nr_threads = nr_later > nr_threads ? nr_later : nr_threads;
 	empty = out->size;
-	while (!ret && getline(&line, &room, f) > 0)
-		ret = add_mapping(line, pid, time_ns, exec_id, program.st_ino, out);
-	free(line);
-	fclose(f);
+	while (!ret && mp_mappings_next_code(&maps, &map) > 0)
+		ret = add_mapping(&map, pid, time_ns, exec_id, program.st_ino, out);
+	mp_mappings_close(&maps);
 	/* A kernel thread, or a process that has just exited. */
 	if (out->size == empty)
 		out->size = before;

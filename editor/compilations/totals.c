@@ -16,6 +16,7 @@
 
 #include "editor/audit/run/audit_run.h"
 #include "editor/marker/marker.h"
+#include "libprof/base/mappings.h"
 #include "libprof/cli/exit_status.h"
 
 static int by_name(const void *a, const void *b)
@@ -28,30 +29,27 @@ static int by_name(const void *a, const void *b)
 /* The distance between the addresses of the file and of the process. */
 static int find_bias(pid_t pid, const struct mp_elf *elf, uint64_t *bias, struct mp_err *err)
 {
-	char path[64], exe[PATH_MAX + 16], line[PATH_MAX + 128];
-	FILE *maps;
+	char path[64], exe[PATH_MAX + 16];
+	struct mp_mappings maps;
+	struct mp_mapping map;
 	ssize_t n;
+	int r;
 
 	*bias = 0;
 	if (elf->ehdr.e_type == ET_EXEC)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	n = readlink(path, exe, PATH_MAX);
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = n > 0 ? fopen(path, "re") : NULL;
-	if (!maps)
+	if (n < 0)
 		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
 	exe[n] = '\0';
-	while (fgets(line, sizeof(line), maps)) {
-		const char *name = strchr(line, '/');
-
-		line[strcspn(line, "\n")] = '\0';
-		if (name && !strcmp(name, exe)) {
-			*bias = strtoull(line, NULL, 16);
-			break;
-		}
-	}
-	fclose(maps);
+	r = mp_mappings_open(&maps, pid);
+	while (!r && !*bias && mp_mappings_next(&maps, &map) > 0)
+		if (!strcmp(map.path, exe))
+			*bias = map.start;
+	mp_mappings_close(&maps);
+	if (r)
+		return mp_err_set(err, -r, "process %d: %s", (int)pid, strerror(-r));
 	for (uint32_t i = 0; *bias && i < elf->nr_phdrs; i++)
 		if (elf->phdrs[i].p_type == PT_LOAD) {
 			*bias -= elf->phdrs[i].p_vaddr & ~UINT64_C(4095);

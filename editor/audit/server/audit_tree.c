@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libprof/base/grow.h"
+#include "libprof/base/mappings.h"
 
 struct tree_process {
 	pid_t pid, parent;
@@ -226,19 +227,15 @@ size_t me_tree_signal(pid_t root, int sig, bool all)
 
 static bool tree_process_maps(pid_t pid, const struct stat *file)
 {
-	unsigned int major, minor;
-	char path[64], line[512];
-	uint64_t inode;
+	struct mp_mappings maps;
+	struct mp_mapping map;
 	bool found = false;
-	FILE *in;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	in = fopen(path, "re");
-	while (in && !found && fgets(line, sizeof(line), in))
-		found = sscanf(line, "%*s %*s %*s %x:%x %" SCNu64, &major, &minor, &inode) == 3 &&
-			inode == file->st_ino && makedev(major, minor) == file->st_dev;
-	if (in)
-		fclose(in);
+	if (!mp_mappings_open(&maps, pid))
+		while (!found && mp_mappings_next(&maps, &map) > 0)
+			found = map.ino == file->st_ino &&
+				makedev(map.dev_major, map.dev_minor) == file->st_dev;
+	mp_mappings_close(&maps);
 	return found;
 }
 
