@@ -21,6 +21,17 @@ INPUTS = os.environ.get("INPUTS", os.path.join(BUILD, "inputs"))
 SCRIPTS = os.path.join(ROOT, "scripts/works/inputs/stock")
 
 
+def gcc_program(name):
+    """A path() of a program that gcc runs."""
+    def path():
+        done = subprocess.run(["gcc", f"-print-prog-name={name}"], capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else None
+    return path
+
+
+cc1_path = gcc_program("cc1")
+
+
 class Work:
     """A file with its training and test work.
 
@@ -62,11 +73,6 @@ def in_loader_cache(name):
         if line.split()[:1] == [name] and "x86-64" in line:
             return line.split()[-1]
     return None
-
-
-def cc1_path():
-    done = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def times(n, command):
@@ -138,6 +144,30 @@ PROFILED = (
          "{} -a -o a.o {in}/subst.s"),
     Work("readelf", times(12, "{} -sW /usr/lib/x86_64-linux-gnu/libLLVM-14.so.1 >r"),
          "{} -aW /usr/bin/perl", "{} -aW /usr/bin/perl"),
+)
+
+CXX = "for f in {in}/%s*.ii; do {} -quiet %s -fpreprocessed $f -o - || exit; done"
+GS = "{} -q -dSAFER -dBATCH -dNOPAUSE -sDEVICE=%s -r%d -o %s {in}/%s.ps"
+FFMPEG = "ffmpeg -v error -nostdin -threads 1 -y -i {in}/%s -threads 1 %s"
+# Only for scripts/bench/stock. A test is for sh, too.
+LARGE = (
+    Work("cc1plus", CXX % ("train.", "-O1"), CXX % ("test.", "-O2"), "", path=gcc_program("cc1plus")),
+    Work("libruby-3.1.so.3.1", f"ruby3.1 {SCRIPTS}/train.rb 400", f"ruby3.1 {SCRIPTS}/test.rb 900", "",
+         driver="ruby3.1"),
+    Work("php8.2", f"{{}} -n {SCRIPTS}/train.php 4000", f"{{}} -n {SCRIPTS}/test.php 2500", ""),
+    Work("node", f"{{}} {SCRIPTS}/train.js 400", f"{{}} {SCRIPTS}/test.js 150", ""),
+    Work("libgs.so.10", times(2, GS.replace("{}", "gs") % ("png16m", 96, "g.png", "train")),
+         GS.replace("{}", "gs") % ("pnggray", 150, "-", "test"), "", driver="gs"),
+    Work("libavcodec.so.59", FFMPEG % ("train.avi", "-c:v mpeg2video -q:v 4 -c:a flac -f matroska a"),
+         FFMPEG % ("test.mkv", "-c:v ffv1 -c:a aac -f matroska -fflags +bitexact -flags +bitexact -"), "",
+         driver="ffmpeg"),
+    Work("libclang-cpp.so.14", times(3, "clang-14 -fsyntax-only -Wall {in}/clang-subst.i 2>/dev/null"),
+         "clang-14 -O0 -S -o - {in}/clang-test.i", "", driver="clang-14"),
+    Work("libcrypto.so.3",
+         times(6, "openssl crl2pkcs7 -nocrl -certfile /etc/ssl/certs/ca-certificates.crt | "
+                  "openssl pkcs7 -print_certs -text -noout >c"),
+         "openssl verify -CAfile /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/*.pem || test $? = 2", "",
+         driver="openssl"),
 )
 
 # Macros with which bash's own sources are compiled.
@@ -248,3 +278,43 @@ def prepare(directory):
     run(["g++", "-O2", "-o", f"{directory}/streams", f"{SCRIPTS}/streams.cc"], directory)
     with open(done, "w", encoding="ascii"):
         pass
+
+
+def prepare_large(directory):
+    """The inputs of LARGE, once; those whose programs lack are left out."""
+    if os.path.exists(f"{directory}/.large"):
+        return
+    packages = {"train": ("re2", "re2/*.cc"), "test": ("fmtlib", "src/[fo]*.cc")}
+    run([f"{ROOT}/scripts/works/programs", "--sources", *(p for p, _ in packages.values())], ROOT)
+    for which, (package, files) in packages.items():
+        script = f"for f in {files}; do g++ -E -P -I. -Iinclude $f >{directory}/{which}.$(basename $f .cc).ii; done"
+        run(["sh", "-ec", script], f"{CACHE}/src/{package}")
+    if shutil.which("grops"):
+        run(["sh", "-c", f"zcat -f /usr/share/man/man1/bash.1.gz /usr/share/man/man1/git.1.gz | "
+             f"groff -t -man -Tps >{directory}/train.ps"], directory)
+    with open(f"{directory}/test.ps", "w", encoding="ascii") as f:
+        f.write(drawing())
+    if shutil.which("ffmpeg"):
+        for video, audio, codec, out in (("testsrc2=size=640x360", "sine", "mpeg4", "train.avi"),
+                                         ("mandelbrot=size=480x270", "anoisesrc=seed=1", "mpeg2video", "test.mkv")):
+            run(["ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "lavfi", "-i", video, "-f", "lavfi", "-i", audio,
+                 "-t", "3", "-c:v", codec, "-q:v", "4", out], directory)
+    with open(f"{directory}/.large", "w", encoding="ascii"):
+        pass
+
+
+def drawing():
+    """Pages of curves, gradients, clipped shapes and turned text, in PostScript."""
+    x, out = numbers(10 ** 9), ["%!PS", "/F { /Helvetica findfont exch scalefont setfont } def"]
+    for _ in range(4):
+        for _ in range(400):
+            a = [next(x) % 500 for _ in range(8)]
+            paint = ("stroke", "fill", "closepath eofill")[a[7] % 3]
+            out.append(f"{a[0] / 500} {a[1] / 500} {a[2] / 500} setrgbcolor {a[3] % 7} setlinewidth "
+                       f"{a[0]} {a[1]} moveto {' '.join(map(str, a[2:]))} curveto {paint}")
+            out.append(f"gsave {a[1]} {a[2]} translate {a[3]} rotate {6 + a[4] % 20} F 0 0 moveto (text {a[5]}) show "
+                       "grestore")
+        out.append("gsave 300 400 200 0 360 arc clip << /ShadingType 3 /ColorSpace /DeviceRGB "
+                   "/Coords [300 400 20 300 400 200] /Function << /FunctionType 2 /Domain [0 1] "
+                   "/C0 [1 0 0] /C1 [0 0 1] /N 1 >> >> shfill grestore showpage")
+    return "\n".join(out) + "\n"
