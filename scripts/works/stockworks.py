@@ -158,10 +158,10 @@ LARGE = (
     Work("node", f"{{}} {SCRIPTS}/train.js 400", f"{{}} {SCRIPTS}/test.js 150", ""),
     Work("libgs.so.10", times(2, GS.replace("{}", "gs") % ("png16m", 96, "g.png", "train")),
          GS.replace("{}", "gs") % ("pnggray", 150, "-", "test"), "", driver="gs"),
-    Work("libavcodec.so.59", FFMPEG % ("train.avi", "-c:v mpeg2video -q:v 4 -c:a flac -f matroska a"),
+    Work("libavcodec.so.59", times(20, FFMPEG % ("train.avi", "-c:v mpeg2video -q:v 4 -c:a flac -f matroska a")),
          FFMPEG % ("test.mkv", "-c:v ffv1 -c:a aac -f matroska -fflags +bitexact -flags +bitexact -"), "",
          driver="ffmpeg"),
-    Work("libclang-cpp.so.14", times(3, "clang-14 -fsyntax-only -Wall {in}/clang-subst.i 2>/dev/null"),
+    Work("libclang-cpp.so.14", times(10, "clang-14 -fsyntax-only -Wall {in}/clang-subst.i 2>/dev/null"),
          "clang-14 -O0 -S -o - {in}/clang-test.i", "", driver="clang-14"),
     Work("libcrypto.so.3",
          times(6, "openssl crl2pkcs7 -nocrl -certfile /etc/ssl/certs/ca-certificates.crt | "
