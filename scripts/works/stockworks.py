@@ -284,7 +284,7 @@ def prepare_large(directory):
     """The inputs of LARGE, once; those whose programs lack are left out."""
     if os.path.exists(f"{directory}/.large"):
         return
-    packages = {"train": ("re2", "re2/*.cc"), "test": ("fmtlib", "src/format.cc src/os.cc")}
+    packages = {"train": ("re2", "re2/*.cc"), "test": ("fmtlib", "src/os.cc")}
     run([f"{ROOT}/scripts/works/programs", "--sources", *(p for p, _ in packages.values())], ROOT)
     for which, (package, files) in packages.items():
         script = f"for f in {files}; do g++ -E -P -I. -Iinclude $f >{directory}/{which}.$(basename $f .cc).ii; done"
