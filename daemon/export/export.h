@@ -100,8 +100,8 @@ struct md_export_format {
 };
 
 extern const struct md_export_format md_export_folded, md_export_fdata, md_export_callgrind,
-	md_export_pprof, md_export_llvm_sample, md_export_gcc_afdo, md_export_order, md_export_json,
-	md_export_speedscope;
+	md_export_pprof, md_export_llvm_sample, md_export_gcc_afdo, md_export_propeller,
+	md_export_order, md_export_json, md_export_speedscope;
 
 /* Rounds an inferred count to a whole number; a count above 0 gives at least 1. */
 uint64_t md_export_scaled(double count);

@@ -23,9 +23,9 @@
 #define MP_OPTIONS struct export
 
 static const struct md_export_format *const formats[] = {
-	&md_export_folded, &md_export_fdata,	   &md_export_callgrind,
-	&md_export_pprof,  &md_export_llvm_sample, &md_export_gcc_afdo,
-	&md_export_order,  &md_export_json,	   &md_export_speedscope,
+	&md_export_folded,	&md_export_fdata,      &md_export_callgrind, &md_export_pprof,
+	&md_export_llvm_sample, &md_export_gcc_afdo,   &md_export_propeller, &md_export_order,
+	&md_export_json,	&md_export_speedscope,
 };
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -67,8 +67,8 @@ static const struct mp_option options[] = {
 	MP_SET("format", 0, set_format, "FORMAT",
 	       "folded: lines for flamegraph.pl; callgrind: for callgrind_annotate and KCachegrind; "
 	       "pprof: for go tool pprof; speedscope: who called; json: everything; llvm-sample: for clang "
-	       "-fprofile-sample-use; gcc-afdo: for gcc 12 -fauto-profile; for one module only, fdata: for llvm-bolt; order: of functions, for a "
-	       "linker"),
+	       "-fprofile-sample-use; gcc-afdo: for gcc 12 -fauto-profile; for one module only, fdata: for llvm-bolt; "
+	       "propeller: for clang -fbasic-block-sections=list; order: of functions, for a linker"),
 	MD_OPTIONS_FILTER,
 	MP_VALUE(TIME, "since", 's', out.since_s, "WHEN", MD_HELP_SINCE),
 	MP_FLAG("calls", calls,

@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "editor/layout/layout_exttsp.h"
 #include "editor/layout/layout_improve.h"
 #include "editor/layout/layout_private.h"
+#include "libprof/order/order_exttsp.h"
 
 #define NONE MP_NONE
 
@@ -287,12 +287,12 @@ static int blocks_ph(const struct mp_cfg *cfg, const struct mp_counts *counts, u
 
 /* The blocks of one zone and the edges between them, numbered as in @blocks. */
 struct ways {
-	struct me_exttsp problem;
+	struct mp_exttsp problem;
 	uint32_t *blocks; /* cfg indexes, ascending */
 	uint32_t *number; /* per block of the function */
 	uint32_t *sizes;
 	double *counts;
-	struct me_exttsp_link *links;
+	struct mp_exttsp_link *links;
 };
 
 static void ways_collect(struct ways *w, const struct order *o, const uint8_t *zones,
@@ -302,7 +302,7 @@ static void ways_collect(struct ways *w, const struct order *o, const uint8_t *z
 	const struct mp_func *func = o->func;
 	uint32_t nr = 0, nr_links = 0;
 
-	w->problem = (struct me_exttsp){
+	w->problem = (struct mp_exttsp){
 		.sizes = w->sizes, .counts = w->counts, .links = w->links, .entry = MP_NONE};
 	for (uint32_t b = func->first_block; b < func->first_block + func->nr_blocks; b++) {
 		if (zones[b] != zone)
@@ -323,7 +323,7 @@ static void ways_collect(struct ways *w, const struct order *o, const uint8_t *z
 				     !(cfg->blocks[to].flags & MP_BLOCK_ENTRY);
 
 			if (zones[to] == zone && to != w->blocks[i] && o->counts->edge[e] > 0)
-				w->links[nr_links++] = (struct me_exttsp_link){
+				w->links[nr_links++] = (struct mp_exttsp_link){
 					i, w->number[local(o, to)], o->counts->edge[e],
 					falls ? edge_gain(o, block, e) +
 							edge_known(o, w->blocks[i], e)
@@ -352,7 +352,7 @@ static int blocks_exttsp(const struct mp_cfg *cfg, const struct mp_counts *count
 	w.links = malloc(nr_edges * sizeof(*w.links));
 	if (w.blocks && w.number && w.sizes && w.counts && w.links) {
 		ways_collect(&w, &o, zones, zone);
-		ret = me_exttsp_order(&w.problem, out);
+		ret = mp_exttsp_order(&w.problem, out);
 		for (uint32_t i = 0; i < w.problem.nr_blocks && !ret; i++)
 			out[i] = w.blocks[out[i]];
 		*nr_out = w.problem.nr_blocks;

@@ -3,7 +3,7 @@
  * order_pairs - pairs of linked groups in a priority queue.
  *
  * A pair that is rated again goes on the heap once more. Heap entries of an older version are
- * dropped at the top. Called by order_cds and by the editor's layout_exttsp.
+ * dropped at the top. Called by order_cds and order_exttsp.
  */
 #include "libprof/order/order_pairs.h"
 

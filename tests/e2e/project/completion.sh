@@ -82,7 +82,7 @@ offers "one.db" morph list -d o
 offers "callgrind counters fdata perf ways" morph-stats import --format=
 offers "callgrind" morph-stats import --format=ca
 offers "callgrind" morph-stats import --format ca
-offers "folded callgrind pprof json fdata llvm-sample gcc-afdo order speedscope" morph-stats export --format=
+offers "folded callgrind pprof json fdata llvm-sample gcc-afdo propeller order speedscope" morph-stats export --format=
 offers "module function block path copy context" morph-stats -d one.db query --by=
 offers "module function block path copy context" morph-stats --db=one.db query --by ''
 offers "blocks=ph blocks=original" morph-optimize --layout=b

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * layout_exttsp - merges chains of blocks, always by the merge that adds most to the score, as in
+ * order_exttsp - merges chains of blocks, always by the merge that adds most to the score, as in
  * section 4 of the paper. A merge puts one chain behind the other, or cuts one chain in two and
  * puts the other chain between or beside the parts.
  *
@@ -8,7 +8,7 @@
  * gain hardly anything and would cost most of the time. Gains are kept in a queue (order_pairs);
  * a merge works out anew those of the new chain.
  */
-#include "editor/layout/layout_exttsp.h"
+#include "libprof/order/order_exttsp.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -50,7 +50,7 @@ struct chain {
 };
 
 struct state {
-	const struct me_exttsp *p;
+	const struct mp_exttsp *p;
 	struct chain *chains;	      /* by their number: that of a block in it */
 	uint32_t *chain_of;	      /* per block */
 	uint32_t *next;		      /* per block: the one behind it in its chain */
@@ -64,7 +64,7 @@ struct state {
 	double least; /* smaller gains are rounding errors */
 };
 
-static double jump_score(const struct me_exttsp_link *link, uint64_t from_end, uint64_t to)
+static double jump_score(const struct mp_exttsp_link *link, uint64_t from_end, uint64_t to)
 {
 	uint64_t bytes = to >= from_end ? to - from_end : from_end - to;
 	uint64_t reach = to >= from_end ? FORWARD_BYTES : BACKWARD_BYTES;
@@ -74,7 +74,7 @@ static double jump_score(const struct me_exttsp_link *link, uint64_t from_end, u
 	return JUMP_WEIGHT * link->count * (1 - (double)bytes / (double)reach);
 }
 
-static double link_score(const struct me_exttsp_link *link, bool adjacent, uint64_t from_end,
+static double link_score(const struct mp_exttsp_link *link, bool adjacent, uint64_t from_end,
 			 uint64_t to)
 {
 	if (adjacent && link->fall > 0)
@@ -82,7 +82,7 @@ static double link_score(const struct me_exttsp_link *link, bool adjacent, uint6
 	return jump_score(link, from_end, to);
 }
 
-double me_exttsp_score(const struct me_exttsp *problem, const uint32_t *order, uint64_t *start,
+double mp_exttsp_score(const struct mp_exttsp *problem, const uint32_t *order, uint64_t *start,
 		       uint32_t *place)
 {
 	uint64_t at = 0;
@@ -94,7 +94,7 @@ double me_exttsp_score(const struct me_exttsp *problem, const uint32_t *order, u
 		at += problem->sizes[order[i]];
 	}
 	for (uint32_t i = 0; i < problem->nr_links; i++) {
-		const struct me_exttsp_link *link = &problem->links[i];
+		const struct mp_exttsp_link *link = &problem->links[i];
 
 		sum += link_score(link, place[link->to] == place[link->from] + 1,
 				  start[link->from] + problem->sizes[link->from], start[link->to]);
@@ -161,7 +161,7 @@ static void slices_set(const struct state *s, const struct merge *m,
 static double cross_score(const struct state *s, const struct merge *m, const struct slice *slices,
 			  uint32_t l)
 {
-	const struct me_exttsp_link *link = &s->p->links[l];
+	const struct mp_exttsp_link *link = &s->p->links[l];
 	const struct slice *from = &slices[slice_of(s, m, link->from)];
 	const struct slice *to = &slices[slice_of(s, m, link->to)];
 	uint32_t gap = to->turn - from->turn;
@@ -185,7 +185,7 @@ static double merge_gain(const struct state *s, const struct merge *m, uint32_t 
 	if (m->cut == NONE)
 		return sum;
 	for (uint32_t l = s->chains[m->x].links; l != NONE; l = s->behind[l]) {
-		const struct me_exttsp_link *link = &s->p->links[l];
+		const struct mp_exttsp_link *link = &s->p->links[l];
 
 		if ((s->index[link->from] > s->index[m->cut]) ==
 		    (s->index[link->to] > s->index[m->cut]))
@@ -225,7 +225,7 @@ static void merge_try(const struct state *s, struct merge *best, uint32_t pair, 
 static void cuts_try(const struct state *s, struct merge *best, uint32_t pair, uint32_t x,
 		     uint32_t y)
 {
-	const struct me_exttsp *p = s->p;
+	const struct mp_exttsp *p = s->p;
 
 	if (s->chains[x].nr_blocks > MAX_CUT_BLOCKS)
 		return;
@@ -335,7 +335,7 @@ static int pair_merge(struct state *s, uint32_t pair)
 
 static void state_start(struct state *s)
 {
-	const struct me_exttsp *p = s->p;
+	const struct mp_exttsp *p = s->p;
 	double most = 0;
 
 	for (uint32_t b = 0; b < p->nr_blocks; b++) {
@@ -346,7 +346,7 @@ static void state_start(struct state *s)
 		s->index[b] = s->start[b] = 0;
 	}
 	for (uint32_t l = p->nr_links; l-- > 0;) {
-		const struct me_exttsp_link *link = &p->links[l];
+		const struct mp_exttsp_link *link = &p->links[l];
 
 		most = link->fall > most ? link->fall : most;
 		s->next_out[l] = s->out_link[link->from];
@@ -359,7 +359,7 @@ static void state_start(struct state *s)
 
 static int chains_merge(struct state *s)
 {
-	const struct me_exttsp *p = s->p;
+	const struct mp_exttsp *p = s->p;
 	struct mp_pairs_link *links = malloc(((size_t)p->nr_links + 1) * sizeof(*links));
 	uint32_t best;
 	int ret = -ENOMEM;
@@ -424,7 +424,7 @@ static void chains_place(struct state *s, uint32_t *out)
 	}
 }
 
-int me_exttsp_order(const struct me_exttsp *problem, uint32_t *out)
+int mp_exttsp_order(const struct mp_exttsp *problem, uint32_t *out)
 {
 	struct state s = {.p = problem};
 	size_t nr = (size_t)problem->nr_blocks + 1, nr_links = (size_t)problem->nr_links + 1;

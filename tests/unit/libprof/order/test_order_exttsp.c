@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_layout_exttsp - orders by the extended TSP score, compared with the best of all orders
+ * test_order_exttsp - orders by the extended TSP score, compared with the best of all orders
  * in small cases.
  */
 
-#include "editor/layout/layout_exttsp.h"
+#include "libprof/order/order_exttsp.h"
 #include "libprof/cfg/cfg.h"
 #include "tests/unit/random.h"
 #include "tests/unit/suite.h"
@@ -15,17 +15,17 @@
 static uint32_t sizes[MAX], out[MAX], place[MAX];
 static uint64_t start[MAX];
 static double counts[MAX];
-static struct me_exttsp_link links[MAX_LINKS];
-static struct me_exttsp problem;
+static struct mp_exttsp_link links[MAX_LINKS];
+static struct mp_exttsp problem;
 
 static void link_add(uint32_t from, uint32_t to, double count, double fall)
 {
-	links[problem.nr_links++] = (struct me_exttsp_link){from, to, count, fall};
+	links[problem.nr_links++] = (struct mp_exttsp_link){from, to, count, fall};
 }
 
 static void problem_start(uint32_t nr_blocks, uint32_t size)
 {
-	problem = (struct me_exttsp){sizes, counts, nr_blocks, 0, links, 0};
+	problem = (struct mp_exttsp){sizes, counts, nr_blocks, 0, links, 0};
 	for (uint32_t b = 0; b < nr_blocks; b++) {
 		sizes[b] = size;
 		counts[b] = 1;
@@ -71,7 +71,7 @@ static double run(void)
 {
 	bool seen[MAX] = {false};
 
-	ck_assert_int_eq(me_exttsp_order(&problem, out), 0);
+	ck_assert_int_eq(mp_exttsp_order(&problem, out), 0);
 	for (uint32_t i = 0; i < problem.nr_blocks; i++) {
 		ck_assert_uint_lt(out[i], problem.nr_blocks);
 		ck_assert(!seen[out[i]]);
@@ -79,7 +79,7 @@ static double run(void)
 	}
 	if (problem.entry != MP_NONE && problem.nr_blocks)
 		ck_assert_uint_eq(out[0], problem.entry);
-	return me_exttsp_score(&problem, out, start, place);
+	return mp_exttsp_score(&problem, out, start, place);
 }
 
 /* Return: best score of all orders that equal @order up to @fixed. */
@@ -88,7 +88,7 @@ static double best_score(uint32_t *order, uint32_t fixed)
 	double best = 0;
 
 	if (fixed == problem.nr_blocks)
-		return me_exttsp_score(&problem, order, start, place);
+		return mp_exttsp_score(&problem, order, start, place);
 	for (uint32_t i = fixed; i < problem.nr_blocks; i++) {
 		uint32_t swap = order[i];
 		double score;
@@ -140,23 +140,23 @@ TEST(exttsp_score_is_the_papers)
 
 	problem_start(3, 100);
 	link_add(0, 1, 10, 12);
-	ck_assert_double_eq_tol(me_exttsp_score(&problem, order, start, place), 12, 1e-9);
+	ck_assert_double_eq_tol(mp_exttsp_score(&problem, order, start, place), 12, 1e-9);
 	problem.nr_links = 0;
 	link_add(0, 2, 10, 12); /* forward over 100 bytes */
-	ck_assert_double_eq_tol(me_exttsp_score(&problem, order, start, place), 1 - 100 / 1024.0,
+	ck_assert_double_eq_tol(mp_exttsp_score(&problem, order, start, place), 1 - 100 / 1024.0,
 				1e-9);
 	problem.nr_links = 0;
 	link_add(2, 0, 10, 12); /* backward over 300 bytes */
-	ck_assert_double_eq_tol(me_exttsp_score(&problem, order, start, place), 1 - 300 / 640.0,
+	ck_assert_double_eq_tol(mp_exttsp_score(&problem, order, start, place), 1 - 300 / 640.0,
 				1e-9);
 	problem.nr_links = 0;
 	link_add(0, 1, 10, 0); /* adjacent, but still a jump */
-	ck_assert_double_eq_tol(me_exttsp_score(&problem, order, start, place), 1, 1e-9);
+	ck_assert_double_eq_tol(mp_exttsp_score(&problem, order, start, place), 1, 1e-9);
 	sizes[1] = 1024;
 	problem.nr_links = 0;
 	link_add(0, 2, 10, 12);
 	link_add(2, 0, 10, 12);
-	ck_assert_double_eq(me_exttsp_score(&problem, order, start, place), 0);
+	ck_assert_double_eq(mp_exttsp_score(&problem, order, start, place), 0);
 }
 
 TEST(exttsp_cuts_a_chain_where_that_pays)
@@ -193,9 +193,9 @@ TEST(exttsp_does_not_depend_on_addresses)
 	seed = 21;
 	for (int round = 0; round < 50; round++) {
 		uint32_t again[MAX], *other_sizes;
-		AUTO_FREE struct me_exttsp_link *other_links = NULL;
+		AUTO_FREE struct mp_exttsp_link *other_links = NULL;
 		AUTO_FREE double *other_counts = NULL;
-		struct me_exttsp other;
+		struct mp_exttsp other;
 
 		random_function(2 + random_below(MAX - 2), 60);
 		run();
@@ -207,7 +207,7 @@ TEST(exttsp_does_not_depend_on_addresses)
 		other.links = memcpy(other_links, links, sizeof(links));
 		other.sizes = memcpy(other_sizes, sizes, sizeof(sizes));
 		other.counts = memcpy(other_counts, counts, sizeof(counts));
-		ck_assert_int_eq(me_exttsp_order(&other, again), 0);
+		ck_assert_int_eq(mp_exttsp_order(&other, again), 0);
 		ck_assert_mem_eq(out, again, problem.nr_blocks * sizeof(*out));
 		free(other_sizes);
 	}
