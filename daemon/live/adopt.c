@@ -34,6 +34,9 @@ struct adopt {
 	struct md_counters_file counters;
 	struct md_live_result *out;
 	uint64_t end_ns; /* no other try begins then */
+	/* A thread that was in the way, and where. */
+	pid_t in_way;
+	uint64_t in_way_at;
 	int mem;
 };
 
@@ -426,7 +429,12 @@ static int remove_unused(struct adopt *a, struct mp_err *err)
 		r = md_version_read_changes(rival, err);
 		if (r && mp_err_is_failure(r))
 			return r;
-		if (r || md_version_pages(rival, &a->mapped, NULL) || rival->pages.nr[MD_PAGE_NEW])
+		if (r)
+			continue;
+		r = md_version_pages(rival, &a->mapped, NULL, err);
+		if (r)
+			return r;
+		if (rival->pages.nr[MD_PAGE_NEW])
 			continue;
 		/* They may be gone also after an error; so may the page, which goes with the last of them. */
 		md_live_undo(a->request, rival, &a->mapped, &a->process, &result, &quiet);
@@ -497,9 +505,8 @@ static int take_rival_back(const struct adopt *a, struct md_version *rival, stru
 	bool *skip = malloc((c->nr_pages + 1) * sizeof(*skip));
 	int r = each && skip ? 0 : mp_err_code(err, ENOMEM);
 
-	if (!r && md_version_pages(rival, &a->mapped, each))
-		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
-			       (int)a->process.pid);
+	if (!r)
+		r = md_version_pages(rival, &a->mapped, each, err);
 	for (size_t i = 0; !r && i < c->nr_pages; i++)
 		skip[i] = (each[i] != MD_PAGE_NEW && each[i] != MD_PAGE_MIXED) ||
 			  md_version_has_page(a->version, c->pages[i].vaddr);
@@ -542,16 +549,12 @@ static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *er
 {
 	struct md_version *v = a->version;
 	const struct md_stack_query query = {.wanted = is_inside, .arg = a};
-	char name[256];
-	uint64_t found;
-	pid_t tid;
-	int r = md_stacks_search(stop, &a->process, &a->gadgets, &query, &found, &tid, err);
+	int r = md_stacks_search(stop, &a->process, &a->gadgets, &query, &a->in_way_at, &a->in_way,
+				 err);
 
-	if (r == 1)
-		return mp_err_set(err, EAGAIN, "process %d: thread %d is always in %s",
-				  (int)stop->pid, (int)tid,
-				  md_version_function(v, found, name, sizeof(name)));
-	if (r == -EFBIG || r == -EIO)
+	if (r != 1)
+		a->in_way = 0;
+	if (r == 1 || r == -EFBIG || r == -EIO)
 		return -EAGAIN;
 	if (!r)
 		r = check_still_unused(a, err);
@@ -561,8 +564,9 @@ static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *er
 		return mp_err_set(err, EPERM,
 				  "process %d: another command has changed its C library",
 				  (int)stop->pid);
-	if (md_version_pages(v, &a->mapped, NULL))
-		return mp_err_set(err, EIO, "process %d: its code cannot be read", (int)stop->pid);
+	r = md_version_pages(v, &a->mapped, NULL, err);
+	if (r)
+		return r;
 	if (v->pages.nr[MD_PAGE_OTHER])
 		return mp_err_set(err, EPERM, "process %d: somebody else has changed its code",
 				  (int)stop->pid);
@@ -583,6 +587,15 @@ static int change(struct adopt *a, const struct md_stop *stop, struct mp_err *er
 	return md_live_write(v, a->mem) ? not_written(a, err) : 0;
 }
 
+static int say_in_way(const struct adopt *a, struct mp_err *err)
+{
+	char name[256];
+
+	return mp_err_set(err, EAGAIN, "process %d: thread %d is always in %s", (int)a->process.pid,
+			  (int)a->in_way,
+			  md_version_function(a->version, a->in_way_at, name, sizeof(name)));
+}
+
 static int one_round(struct adopt *a, struct mp_err *err)
 {
 	struct md_stop stop;
@@ -598,7 +611,8 @@ static int one_round(struct adopt *a, struct mp_err *err)
 		return r;
 	r = change(a, &stop, err);
 	md_live_go_on(&stop, a->out);
-	return r;
+	/* Only now: whoever may write the original can make it shorter, and this program ends when it reads what is gone. */
+	return r == -EAGAIN && a->in_way ? say_in_way(a, err) : r;
 }
 
 static int run(struct adopt *a, struct mp_err *err)

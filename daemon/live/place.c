@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "daemon/live/version.h"
@@ -78,22 +77,10 @@ static int add_file(struct md_place *place, const struct md_process *p, const st
 	return md_place_add_maps(place, p, bias) ? mp_err_code(err, ENOMEM) : 0;
 }
 
-/* Is it the file at @path, or had it this name before? @full: the path without symbolic links. */
-static bool is_file(const struct md_mapping *m, const struct stat *st, const char *full)
-{
-	size_t len = full ? strlen(full) : 0;
-
-	if (!m->exec)
-		return false;
-	if (m->ino == st->st_ino && makedev(m->dev_major, m->dev_minor) == st->st_dev)
-		return true;
-	return len && !strncmp(m->path, full, len) && !strcmp(m->path + len, " (deleted)");
-}
-
 static const struct md_mapping *find_file(const struct md_process *p, const char *path,
 					  struct mp_err *err)
 {
-	const struct md_mapping *found = NULL;
+	const struct md_mapping *found;
 	char exe[64], *full;
 	struct stat st;
 
@@ -103,9 +90,7 @@ static const struct md_mapping *find_file(const struct md_process *p, const char
 		return NULL;
 	}
 	full = path ? realpath(path, NULL) : NULL;
-	for (size_t i = 0; !found && i < p->nr_maps; i++)
-		if (is_file(&p->maps[i], &st, full))
-			found = &p->maps[i];
+	found = md_process_find_file(p, &st, full);
 	free(full);
 	if (!found)
 		mp_err_set(err, EPERM, "process %d: does not run %s", (int)p->pid,

@@ -19,6 +19,11 @@
 
 /* ---- mappings ----------------------------------------------------------------------------------- */
 
+dev_t md_mapping_device(const struct md_mapping *m)
+{
+	return makedev(m->dev_major, m->dev_minor);
+}
+
 static int add_mapping(struct md_process *p, size_t *room, const struct mp_mapping *map)
 {
 	struct md_mapping m = {
@@ -149,6 +154,26 @@ const struct md_mapping *md_process_mapping(const struct md_process *p, uint64_t
 	size_t at = mp_search(i, 0, p->nr_maps, p->maps[i].end <= address);
 
 	return at < p->nr_maps && p->maps[at].start <= address ? &p->maps[at] : NULL;
+}
+
+static bool is_code_of(const struct md_mapping *m, const struct stat *st, const char *full)
+{
+	size_t len = full ? strlen(full) : 0;
+
+	if (!m->exec)
+		return false;
+	if (st->st_ino && m->ino == st->st_ino && md_mapping_device(m) == st->st_dev)
+		return true;
+	return len && !strncmp(m->path, full, len) && !strcmp(m->path + len, " (deleted)");
+}
+
+const struct md_mapping *md_process_find_file(const struct md_process *p, const struct stat *st,
+					      const char *full)
+{
+	for (size_t i = 0; i < p->nr_maps; i++)
+		if (is_code_of(&p->maps[i], st, full))
+			return &p->maps[i];
+	return NULL;
 }
 
 static bool is_file_of(int fd, const struct md_mapping *m)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "libprof/base/err.h"
@@ -40,12 +41,20 @@ int md_process_open(pid_t pid, struct md_process *out, struct mp_err *err);
 int md_process_read_maps(struct md_process *process, struct mp_err *err);
 void md_process_close(struct md_process *process);
 
+/* Of the file system that the file is in. */
+dev_t md_mapping_device(const struct md_mapping *mapping);
 /* Do both map the same file? */
 bool md_mapping_same_file(const struct md_mapping *a, const struct md_mapping *b);
 /* Is it code of the C library? */
 bool md_mapping_is_libc(const struct md_mapping *mapping);
 /* The mapping that holds @address; NULL: there is none. */
 const struct md_mapping *md_process_mapping(const struct md_process *process, uint64_t address);
+/*
+ * md_process_find_file - the first mapping with code of the file @st, whose path without symbolic links is @full, or of one that had
+ * this path before another file got it. @st: st_ino 0: there is no such file; @full: NULL: not known. Return: NULL: there is none.
+ */
+const struct md_mapping *md_process_find_file(const struct md_process *process,
+					      const struct stat *st, const char *full);
 /*
  * md_process_open_file - opens the file of @mapping, and no other that lies at its path now. Return: a
  * descriptor; -EPERM: it cannot be reached; -errno, each with a message. Ownership: close().

@@ -13,15 +13,18 @@
 #include <unistd.h>
 
 #include "daemon/live/process.h"
+#include "daemon/policy/policy.h"
 #include "libprof/base/grow.h"
 #include "libprof/note/map.h"
 
 struct finder {
 	const char *unit; /* or NULL */
-	char *path;	  /* of the program, without symbolic links; or NULL */
+	char *path;	  /* of the program or library, without symbolic links; or NULL */
 	uint64_t dev;	  /* of its file system */
 	struct stat program;
 	bool any_program, has_program;
+	bool library; /* processes that have loaded it */
+	int why;      /* errno, if there is no file at the path */
 	struct md_targets *out;
 	size_t room;
 };
@@ -85,11 +88,50 @@ static struct exe exe_of(pid_t pid)
 	return exe;
 }
 
+/* A thread whose /proc shows the mappings: not a first thread that has ended. */
+static pid_t shown_by(pid_t pid)
+{
+	pid_t *threads = NULL, tid = pid;
+	size_t nr = 0;
+
+	if (md_process_goes_on_alone(pid))
+		md_process_threads(pid, &threads, &nr);
+	for (size_t i = 0; i < nr; i++)
+		if (threads[i] != pid)
+			tid = threads[i];
+	free(threads);
+	return tid;
+}
+
+/*
+ * The code of a library in the process, whose mappings are read into @p. NULL: none. Ownership: md_process_close(), in any
+ * case.
+ */
+static const struct md_mapping *loaded_by(const struct finder *f, pid_t pid, struct md_process *p)
+{
+	const struct md_mapping *m = NULL;
+	struct mp_err quiet;
+
+	if (!md_process_open(shown_by(pid), p, &quiet))
+		m = md_process_find_file(p, &f->program, f->path);
+	/* A container may have the same path on a file system of its own. */
+	return m && (md_mapping_device(m) == f->dev || md_mapping_device(m) == f->program.st_dev)
+		       ? m
+		       : NULL;
+}
+
 static bool runs(const struct finder *f, pid_t pid)
 {
 	struct exe exe = exe_of(pid);
 	struct stat st;
 
+	if (f->library) {
+		struct md_process p;
+		bool is = loaded_by(f, pid, &p);
+
+		md_process_close(&p);
+		return is;
+	}
 	if (stat(exe.name, &st))
 		return false;
 	return f->any_program || (f->has_program && is_file(&st, &f->program)) ||
@@ -193,26 +235,37 @@ static void keep_first_program(struct finder *f)
 	out->nr = nr;
 }
 
-/* The processes of a program or a unit, or all. Return: as md_targets_find(). */
+/* @name: the path of a program or a library. Return: 0; -ENOMEM with a message. */
+static int look_for(struct finder *f, const char *name, struct mp_err *err)
+{
+	f->any_program = false;
+	f->has_program = !stat(name, &f->program);
+	if (!f->has_program) {
+		f->why = errno;
+		f->program = (struct stat){0};
+	}
+	f->path = realpath(name, NULL);
+	/* Its package was removed, perhaps. */
+	if (!f->path)
+		f->path = strdup(name);
+	if (!f->path)
+		return mp_err_code(err, ENOMEM);
+	f->dev = device_of(f->path);
+	f->library = md_policy_is_library(f->path);
+	return 0;
+}
+
+/* The processes of a program, a library or a unit, or all. Return: as md_targets_find(). */
 static int find(const char *name, struct finder *f, struct mp_err *err)
 {
-	int r, code = ESRCH;
+	const bool is_path = name && strchr(name, '/');
+	int r = is_path ? look_for(f, name, err) : 0;
 
+	if (r)
+		return r;
 	f->out->searched = true;
-	if (name && strchr(name, '/')) {
-		f->any_program = false;
-		f->has_program = !stat(name, &f->program);
-		code = f->has_program ? ESRCH : errno;
-		f->path = realpath(name, NULL);
-		/* Its package was removed, perhaps. */
-		if (!f->path)
-			f->path = strdup(name);
-		if (!f->path)
-			return mp_err_code(err, ENOMEM);
-		f->dev = device_of(f->path);
-	} else if (name) {
-		f->unit = name;
-	}
+	f->out->library = f->library;
+	f->unit = is_path ? NULL : name;
 	r = search(f);
 	if (r)
 		return mp_err_set(err, -r, "/proc: %s", strerror(-r));
@@ -220,10 +273,11 @@ static int find(const char *name, struct finder *f, struct mp_err *err)
 		keep_first_program(f);
 	if (!name || f->out->nr)
 		return 0;
-	return mp_err_set(err, code, "%s: %s", name,
-			  f->unit	   ? "no process, and no unit of systemd with processes"
-			  : f->has_program ? "no process runs it"
-					   : strerror(code));
+	return mp_err_set(err, f->why ? f->why : ESRCH, "%s: %s", name,
+			  f->unit      ? "no process, and no unit of systemd with processes"
+			  : f->why     ? strerror(f->why)
+			  : f->library ? "no process has loaded it"
+				       : "no process runs it");
 }
 
 int md_targets_find(const char *name, struct md_targets *out, struct mp_err *err)
@@ -249,22 +303,21 @@ int md_targets_find(const char *name, struct md_targets *out, struct mp_err *err
 
 struct keeper {
 	struct mp_id original; /* of the output */
-	struct stat program;
-	bool has_program;
+	struct finder find;
 	struct stat last; /* the file that was looked at last, and the answer */
 	bool kept;
 };
 
-/* Is the version meant for processes that run the file @fd? Return: 0, 1, -errno. */
+/* Is the version meant for processes that have the file @fd? Return: 0, 1, -errno. */
 static int is_meant(const struct keeper *k, int fd, const struct stat *st, struct mp_err *err)
 {
 	struct mp_elf *elf = NULL;
 	struct mp_id id;
-	int r = mp_elf_open_fd("/proc/PID/exe", fd, MP_ELF_ID, &elf, err);
+	int r = mp_elf_open_fd(k->find.path, fd, MP_ELF_ID, &elf, err);
 
 	if (r)
 		return mp_err_is_failure(r) ? r : 0;
-	if (!k->has_program || !is_file(st, &k->program)) {
+	if (!k->find.has_program || !is_file(st, &k->find.program)) {
 		r = mp_id_equal(&elf->id, &k->original);
 	} else {
 		r = mp_map_read_original(elf, &id, err);
@@ -275,16 +328,31 @@ static int is_meant(const struct keeper *k, int fd, const struct stat *st, struc
 	return r;
 }
 
+/* Opens the program or the library that the process has. Return: a descriptor; -1: it has ended, or it has none. */
+static int open_file(const struct finder *f, pid_t pid)
+{
+	const struct md_mapping *m;
+	struct md_process p;
+	struct mp_err quiet;
+	int fd;
+
+	if (!f->library)
+		return open(exe_of(pid).name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	m = loaded_by(f, pid, &p);
+	fd = m ? md_process_open_file(&p, m, &quiet) : -1;
+	md_process_close(&p);
+	return fd < 0 ? -1 : fd;
+}
+
 static int keeps(struct keeper *k, pid_t pid, struct mp_err *err)
 {
-	struct exe exe = exe_of(pid);
 	struct stat st;
-	int fd = open(exe.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK), r;
+	int fd = open_file(&k->find, pid), r;
 
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st))
-		r = mp_err_set(err, errno, "%s: %s", exe.name, strerror(errno));
+		r = mp_err_set(err, errno, "%s: %s", k->find.path, strerror(errno));
 	else if (is_file(&st, &k->last))
 		r = k->kept;
 	else
@@ -312,17 +380,44 @@ int md_targets_keep(struct md_targets *targets, const char *path, const char *ou
 		return mp_err_set(err, EPERM, "%s: is no version that Morph wrote", output);
 	if (r)
 		return r;
-	k.has_program = !stat(path, &k.program);
-	for (size_t i = 0; i < targets->nr; i++) {
+	r = look_for(&k.find, path, err);
+	for (size_t i = 0; r >= 0 && i < targets->nr; i++) {
 		r = keeps(&k, targets->list[i].pid, err);
-		if (r < 0)
-			return r;
-		if (r)
+		if (r == 1)
 			targets->list[nr++] = targets->list[i];
 	}
+	free(k.find.path);
+	if (r < 0)
+		return r;
 	targets->nr = nr;
 	return nr ? 0
 		  : mp_err_set(err, ESRCH, "%s: no process runs the original of %s", path, output);
+}
+
+int md_targets_keep_program(struct md_targets *targets, const char *program, struct mp_err *err)
+{
+	struct finder f = {0};
+	size_t nr = 0;
+	int r = look_for(&f, program, err);
+
+	if (r)
+		return r;
+	f.library = false;
+	for (size_t i = 0; i < targets->nr; i++)
+		if (runs(&f, targets->list[i].pid))
+			targets->list[nr++] = targets->list[i];
+	free(f.path);
+	targets->nr = nr;
+	return nr ? 0 : mp_err_set(err, ESRCH, "%s: no process of these runs it", program);
+}
+
+struct md_target_program md_target_program(const struct md_target *target)
+{
+	struct md_target_program program;
+	ssize_t n = readlink(exe_of(target->pid).name, program.path, sizeof(program.path) - 1);
+
+	program.path[n > 0 ? n : 0] = '\0';
+	return program;
 }
 
 bool md_target_has_ended(const struct md_target *target)

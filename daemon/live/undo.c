@@ -186,9 +186,8 @@ static int write_back(struct undo *u, struct mp_err *err)
 	bool *skip = malloc((c->nr_pages + 1) * sizeof(*skip));
 	int r = each && skip ? 0 : mp_err_code(err, ENOMEM);
 
-	if (!r && md_version_pages(u->version, u->mapped, each))
-		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
-			       (int)u->process->pid);
+	if (!r)
+		r = md_version_pages(u->version, u->mapped, each, err);
 	if (!r && nr[MD_PAGE_OTHER] > nr[MD_PAGE_MIXED])
 		r = mp_err_set(err, EPERM, "process %d: somebody else has changed its code",
 			       (int)u->process->pid);
@@ -236,9 +235,8 @@ static int run(struct undo *u, struct mp_err *err)
 	}
 	if (!r)
 		r = md_version_read_copies(u->version, err);
-	if (!r && md_version_pages(u->version, u->mapped, NULL))
-		r = mp_err_set(err, EIO, "process %d: its code cannot be read",
-			       (int)u->process->pid);
+	if (!r)
+		r = md_version_pages(u->version, u->mapped, NULL, err);
 	if (r)
 		return r;
 	md_live_look(u->version, u->process, u->out);

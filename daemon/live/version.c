@@ -611,7 +611,8 @@ static int note_breakpoints(struct md_version *v, size_t i, const uint8_t *now, 
 	return 0;
 }
 
-int md_version_pages(struct md_version *v, const struct md_versions *mapped, uint8_t *each)
+int md_version_pages(struct md_version *v, const struct md_versions *mapped, uint8_t *each,
+		     struct mp_err *err)
 {
 	uint8_t now[64 * MD_LIVE_PAGE];
 	const struct md_changes *c = &v->changes;
@@ -623,13 +624,14 @@ int md_version_pages(struct md_version *v, const struct md_versions *mapped, uin
 			if (c->pages[i + run].vaddr != c->pages[i].vaddr + run * MD_LIVE_PAGE)
 				break;
 		if (!read_memory(v, c->pages[i].vaddr, now, run * MD_LIVE_PAGE))
-			return -EIO;
+			return mp_err_set(err, EIO, "process %d: the code of %s cannot be read",
+					  (int)v->pid, v->original_path);
 		for (size_t k = 0; k < run; k++) {
 			const uint8_t *bytes = now + k * MD_LIVE_PAGE, *has;
 			enum md_page page = look_at_page(v, mapped, i + k, bytes, &has);
 
 			if (note_breakpoints(v, i + k, bytes, has, &page))
-				return -ENOMEM;
+				return mp_err_code(err, ENOMEM);
 			v->pages.nr[page]++;
 			if (page == MD_PAGE_MIXED)
 				v->pages.nr[MD_PAGE_OTHER]++;
@@ -786,11 +788,10 @@ static int check_segment(struct md_version *v, const struct md_versions *mapped,
 static int check_pages(struct md_version *v, const struct md_versions *mapped, bool whole,
 		       struct mp_err *err)
 {
-	int r = md_version_pages(v, mapped, NULL);
+	int r = md_version_pages(v, mapped, NULL, err);
 
 	if (r)
-		return mp_err_set(err, -r, "%s: its code cannot be read in the process",
-				  v->original_path);
+		return r;
 	if (whole && v->pages.nr[MD_PAGE_NEW])
 		return mp_err_set(err, EIO, "%s: its old code is not back in the process",
 				  v->original_path);

@@ -130,9 +130,10 @@ const struct md_mapping *md_version_counters_mapping(const struct md_version *ve
 /*
  * md_version_pages - compares each page that changes. @mapped: all versions that are mapped, with this one or without.
  * Versions whose changes are not known are not compared.
- * @each: gets the enum md_page of each page; NULL: not wanted. Return: 0, -EIO, -ENOMEM.
+ * @each: gets the enum md_page of each page; NULL: not wanted. Return: 0; -EIO, -ENOMEM, each with a message.
  */
-int md_version_pages(struct md_version *version, const struct md_versions *mapped, uint8_t *each);
+int md_version_pages(struct md_version *version, const struct md_versions *mapped, uint8_t *each,
+		     struct mp_err *err);
 /* Does the version change the page at the link-time address @vaddr? */
 bool md_version_has_page(const struct md_version *version, uint64_t vaddr);
 /*

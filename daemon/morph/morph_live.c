@@ -47,13 +47,14 @@ struct live {
 	struct md_cli *cli;
 	enum action action;
 	bool has_action, dry_run;
-	const char *target, *output, *counts;
+	const char *target, *output, *counts, *program;
 	const char *given; /* undo: whose versions, as for md_version_is_of(); NULL: all */
 	char *meant;	   /* the same without symbolic links */
 	double max_private, max_searched, nr_places; /* 0 places: one, of any size */
 	struct md_targets targets;
-	json_t *rows;	/* NULL: text */
-	json_t *places; /* NULL: none were asked for */
+	json_t *rows;	  /* NULL: text */
+	json_t *places;	  /* NULL: none were asked for */
+	json_t *programs; /* place: what its processes run, each once; NULL: text */
 	size_t nr_found;
 	bool stuck; /* a thread of the process is still to stop, and traced: no other try is possible */
 };
@@ -67,6 +68,8 @@ static const struct mp_option options[] = {
 		  "adopt: refuse if more memory than this becomes the process's own (default: 64)"),
 	MP_NUMBER("nr", 0, nr_places, 1, MAX_PLACES, "N",
 		  "place: print N addresses, each with room for a version of the whole file"),
+	MP_VALUE(TEXT, "program", 0, program, "PATH",
+		 "Leave out processes that run another program"),
 	MP_NUMBER(
 		"search", 0, max_searched, 0, 65536, "MIB",
 		"undo, and adopt for versions no longer in use: leave the copies mapped if more memory than this would have to be searched, in "
@@ -138,9 +141,9 @@ static const struct mp_usage usage = {
 	.check = check,
 	.doc = "Put the code of FILE, which morph-optimize wrote with --live-at, into a running process; take "
 	       "it back; say where such code is; or print the address for --live-at. PROCESS is a number, "
-	       "a unit of systemd such as nginx.service, or the path of a program: all processes that run it. "
+	       "a unit of systemd such as nginx.service, or the path of a program or a library: all processes that run it, or have loaded it. "
 	       "Another version that is in use is replaced. undo takes back all versions, or those of FILE: of this "
-	       "original, this version, or those below this directory. The path of a program means its versions.\v"
+	       "original, this version, or those below this directory. The path of a program or a library means its versions.\v"
 	       "The process stands still for some milliseconds, and is refused, with the reason, where "
 	       "anything could go wrong.",
 	.shared = &md_cli_common_argp};
@@ -293,11 +296,8 @@ static int one_version(struct live *l, struct md_process *process,
 	if (l->action == UNDO) {
 		r = md_live_undo(&request, version, versions, process, &result, &err);
 	} else {
-		r = md_version_pages(version, versions, NULL);
-		if (r)
-			mp_err_set(&err, -r, "process %d: its code cannot be read",
-				   (int)process->pid);
-		else
+		r = md_version_pages(version, versions, NULL, &err);
+		if (!r)
 			md_live_look(version, process, &result);
 	}
 	if (r)
@@ -374,6 +374,27 @@ static int each_version(struct live *l, pid_t pid)
 
 /* ---- all processes ------------------------------------------------------------------------------ */
 
+/* The file whose code the copies have to reach; NULL: the process's program. */
+static const char *file_of_places(const struct live *l)
+{
+	return l->output || !l->targets.library ? l->output : l->target;
+}
+
+/* Who uses a library has to know what runs it. */
+static void note_program(struct live *l, const struct md_target *target)
+{
+	const struct md_target_program program = md_target_program(target);
+	json_t *name = l->programs ? mp_json_string(program.path) : NULL;
+	bool known = false;
+	json_t *other;
+	size_t i;
+
+	json_array_foreach(l->programs, i, other) known = known || json_equal(other, name);
+	if (name && !known)
+		json_array_append(l->programs, name);
+	json_decref(name);
+}
+
 /* Prints the addresses for --live-at, which are free in all processes. */
 static int place(struct live *l)
 {
@@ -389,7 +410,9 @@ static int place(struct live *l)
 
 		r = md_process_open(t->pid, &process, &err);
 		if (!r)
-			r = md_place_add(&found, &process, l->output, &err);
+			r = md_place_add(&found, &process, file_of_places(l), &err);
+		if (!r)
+			note_program(l, t);
 		md_process_close(&process);
 		/* Nothing can be put into one whose first thread has ended. */
 		if (r && l->targets.searched &&
@@ -497,7 +520,7 @@ static void begin_alarm(void)
 	alarm(PROCESS_MOST_S);
 }
 
-/* If the target is a program's path, undo takes back the versions of this program, and leaves those of its libraries. */
+/* If the target is a path, undo takes back the versions of this program or library, and leaves those of others. */
 static int choose_meant(struct live *l, struct mp_err *err)
 {
 	l->given = l->output ? l->output : strchr(l->target, '/') ? l->target : NULL;
@@ -517,6 +540,8 @@ static int run(struct live *l)
 	begin_alarm();
 	if (!r)
 		r = md_targets_find(l->target, &l->targets, &err);
+	if (!r && l->program)
+		r = md_targets_keep_program(&l->targets, l->program, &err);
 	if (!r && l->action == ADOPT && strchr(l->target, '/'))
 		r = md_targets_keep(&l->targets, l->target, l->output, &err);
 	/* Nothing has to be taken back from a program that nobody runs, or that is gone. */
@@ -537,6 +562,7 @@ static int print_json(struct live *l)
 	} else if (json_array_size(l->places)) {
 		json_object_set(root, "live_at", json_array_get(l->places, 0));
 		json_object_set(root, "places", l->places);
+		json_object_set(root, "programs", l->programs);
 	}
 	return md_cli_json_print(root);
 }
@@ -561,6 +587,7 @@ int md_morph_live(struct md_cli *cli, int argc, char **argv)
 	if (cli->json) {
 		l.rows = json_array();
 		l.places = json_array();
+		l.programs = json_array();
 	}
 	r = run(&l);
 	md_targets_free(&l.targets);
@@ -570,6 +597,7 @@ int md_morph_live(struct md_cli *cli, int argc, char **argv)
 			r = MP_EXIT_FAILED;
 		json_decref(l.rows);
 		json_decref(l.places);
+		json_decref(l.programs);
 	} else if (!r && !l.nr_found) {
 		put_none(&l);
 	}

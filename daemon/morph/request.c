@@ -462,7 +462,13 @@ static int begin_probation(struct md_request *r, struct mp_err *err)
 {
 	struct md_worker worker = {.store = r->store};
 	struct md_task task = {.worker = &worker, .job = &r->job, .err = err};
+	char state_dir[PATH_MAX];
+	struct mp_err unknown;
 
+	/* The directory names the program that has loaded a library. */
+	if (md_state_default_dir(state_dir, sizeof(state_dir), &unknown) ||
+	    md_work_dir_find(state_dir, r->path, &task.dir, &unknown))
+		task.dir.path[0] = '\0';
 	return md_probation_begin(&task);
 }
 

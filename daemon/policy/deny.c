@@ -114,7 +114,7 @@ static bool is_among(char *const *patterns, const char *path)
 	return false;
 }
 
-bool md_deny_path(const struct md_policy *policy, const char *path, char *why, size_t size)
+static bool is_listed(const struct md_policy *policy, const char *path, char *why, size_t size)
 {
 	for (size_t i = 0; i < sizeof(denials) / sizeof(denials[0]); i++)
 		if (matches(denials[i].pattern, path)) {
@@ -127,6 +127,13 @@ bool md_deny_path(const struct md_policy *policy, const char *path, char *why, s
 				 *p, policy->dir);
 			return true;
 		}
+	return false;
+}
+
+bool md_deny_path(const struct md_policy *policy, const char *path, char *why, size_t size)
+{
+	if (is_listed(policy, path, why, size))
+		return true;
 	if (!policy->only || is_among(policy->only, path) || md_policy_rule(policy, path))
 		return false;
 	snprintf(why, size,
@@ -158,15 +165,12 @@ static bool deny_attributes(int fd, char *why, size_t size)
 	return false;
 }
 
-bool md_deny(const struct md_policy *policy, const char *path, char *why, size_t size)
+static bool deny_file(const char *path, char *why, size_t size)
 {
 	struct stat st;
 	bool denied = true;
-	int fd;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
-	if (md_deny_path(policy, path, why, size))
-		return true;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st))
 		snprintf(why, size, "left alone: it cannot be read: %s", strerror(errno));
 	else if (!S_ISREG(st.st_mode))
@@ -180,4 +184,14 @@ bool md_deny(const struct md_policy *policy, const char *path, char *why, size_t
 	if (fd >= 0)
 		close(fd);
 	return denied;
+}
+
+bool md_deny(const struct md_policy *policy, const char *path, char *why, size_t size)
+{
+	return md_deny_path(policy, path, why, size) || deny_file(path, why, size);
+}
+
+bool md_deny_processes(const struct md_policy *policy, const char *path, char *why, size_t size)
+{
+	return is_listed(policy, path, why, size) || deny_file(path, why, size);
 }

@@ -356,15 +356,20 @@ enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const stru
 	return rule && rule->has_mode ? rule->mode : policy->mode;
 }
 
-bool md_policy_may_count(const struct md_policy *policy, const struct md_rule *rule,
-			 const char *path)
+bool md_policy_is_library(const char *path)
 {
 	const char *name = strrchr(path, '/');
 
+	return strstr(name ? name : path, ".so");
+}
+
+bool md_policy_may_count(const struct md_policy *policy, const struct md_rule *rule,
+			 const char *path)
+{
 	return policy->counting && policy->cost > 0 &&
 	       md_policy_mode_of(policy, rule) == MD_POLICY_ADOPT &&
 	       !(rule && (rule->train || rule->command || rule->instrument)) &&
-	       !strstr(name ? name : path, ".so");
+	       (!md_policy_is_library(path) || md_policy_may_live(policy, rule));
 }
 
 bool md_policy_may_live(const struct md_policy *policy, const struct md_rule *rule)

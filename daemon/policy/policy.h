@@ -107,14 +107,16 @@ const struct md_rule *md_policy_rule(const struct md_policy *policy, const char 
 bool md_policy_may_instrument(const struct md_policy *policy, const struct md_rule *rule);
 /* CPU time that the worker may take on a day: @cost of all CPUs that are online. In seconds. */
 double md_policy_day_s(const struct md_policy *policy);
+/* Is it a library, by its name? */
+bool md_policy_is_library(const char *path);
 /* The mode for a file of @rule (NULL: no rule; then it is the policy's). */
 enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const struct md_rule *rule);
 
 /*
  * May everyday use count and try @path, a file of @rule (NULL: no rule)? Then a version that counts, and later two versions in
- * turns, are in its place for a while. Not if a command trains or audits it, and not if it is a library: what is compared is
- * the CPU time of processes that execute the file. The worker also refuses while a job's versions are for running processes
- * and the policy does not permit them any more.
+ * turns, are in its place for a while. Not if a command trains or audits it. A library, which any program may load, is counted
+ * and tried in running processes alone. The worker also refuses while a job's versions are for running processes and the
+ * policy does not permit them any more.
  */
 bool md_policy_may_count(const struct md_policy *policy, const struct md_rule *rule,
 			 const char *path);

@@ -17,6 +17,8 @@ static void free_live(struct md_live *live)
 	if (live->forget)
 		live->forget(live);
 	free(live->watches);
+	free(live->told);
+	free(live->program);
 	free(live->path);
 	free(live);
 }
@@ -53,9 +55,15 @@ int md_live_of(struct md_task *t, struct md_live **out)
 	if (!w->cpu_time)
 		return -ENOTSUP;
 	live = calloc(1, sizeof(*live));
-	if (live)
+	if (live) {
 		live->path = strdup(t->job->path);
-	if (!live || !live->path) {
+		live->program = strdup(md_running_program(t).path);
+	}
+	if (!live || !live->path || !live->program) {
+		if (live) {
+			free(live->program);
+			free(live->path);
+		}
 		free(live);
 		return mp_err_code(t->err, ENOMEM);
 	}
@@ -68,13 +76,26 @@ int md_live_of(struct md_task *t, struct md_live **out)
 	return 0;
 }
 
+/* The program that has loaded the library; zeros: there is none, or it is the job's file itself. */
+static struct stat look_at_program(const struct md_live *live)
+{
+	struct stat st;
+
+	if (!strcmp(live->path, live->program) || lstat(live->program, &st))
+		st = (struct stat){0};
+	return st;
+}
+
 bool md_live_knows(const struct md_task *t, enum md_variant *there)
 {
 	const struct md_live *live = *find(t->worker, t->job->path);
-	struct stat st;
+	struct stat st, program;
 
 	if (!is_of(live, t->job) || !live->file.st_ino || lstat(live->path, &st) ||
 	    !md_file_is_as(&st, &live->file))
+		return false;
+	program = look_at_program(live);
+	if (!md_file_is_as(&program, &live->program_file))
 		return false;
 	*there = live->there;
 	return true;
@@ -120,9 +141,13 @@ static int watch(struct md_task *t, struct md_live *live, enum md_variant varian
 		return mp_err_set(t->err, errno, "%s: %s", live->path, strerror(errno));
 	live->proved &= md_file_is_as(&live->file, &before);
 	live->there = variant;
-	ret = md_cpu_time_number(live->path, &dev, &ino);
+	live->program_file = look_at_program(live);
+	ret = md_cpu_time_number(live->program, &dev, &ino);
+	/* While the program is not there, nothing begins to run it. */
+	if (ret == -ENOENT && strcmp(live->path, live->program) != 0)
+		return 0;
 	if (ret)
-		return mp_err_set(t->err, -ret, "%s: %s", live->path, strerror(-ret));
+		return mp_err_set(t->err, -ret, "%s: %s", live->program, strerror(-ret));
 	index = md_cpu_time_watch(t->worker->cpu_time, dev, ino);
 	if (index < 0)
 		return mp_err_code(t->err, -index);
@@ -369,6 +394,18 @@ void md_live_drop(struct md_worker *w, const char *path)
 bool md_live_has(const struct md_worker *w, const char *path)
 {
 	return *find(w, path);
+}
+
+bool md_live_is_news(struct md_worker *w, const char *path, const char *text)
+{
+	struct md_live *live = *find(w, path);
+	bool news = !live || strcmp(live->told ? live->told : "", text) != 0;
+
+	if (live && news) {
+		free(live->told);
+		live->told = strdup(text); /* without memory, it is told again */
+	}
+	return news;
 }
 
 bool md_live_any(const struct md_worker *w)

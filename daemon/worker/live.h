@@ -37,6 +37,9 @@ struct md_trying;
 struct md_live {
 	struct md_live *next;
 	char *path;
+	char *program; /* whose processes' CPU time counts: the same path, or what has loaded the library */
+	struct stat
+		program_file; /* of a library: as it was at the last change; zeros: there was none */
 	uint32_t round;
 	enum mp_job_state state;
 	enum md_variant there;
@@ -61,6 +64,7 @@ struct md_live {
 	struct md_counting *counting; /* of step_count */
 	struct md_windows windows;
 	bool busy;		  /* one of its steps waits for a child */
+	char *told;		  /* what was said of its failing steps; NULL: nothing */
 	unsigned int failures;	  /* in a row, of putting a version into running processes */
 	double failed_s;	  /* mp_now_s() of the last one */
 	struct md_trying *trying; /* of step_trial */
@@ -89,8 +93,8 @@ int md_live_put_back(struct md_task *task, struct md_live *live);
  */
 bool md_live_leave(struct md_task *task);
 /*
- * md_live_check - if the file is not as the worker put it there, or if it has put nothing there yet, the original gets
- * back in its place. Return: 0: it is as it was; 1: the original is there; -errno.
+ * md_live_check - if the file is not as the worker put it there, or if it has put nothing there yet, or if the program that has
+ * loaded the library is another file now, the original gets back in its place. Return: 0: it is as it was; 1: the original is there; -errno.
  */
 int md_live_check(struct md_task *task, struct md_live *live);
 /* Does a process of any of its versions run behind a filter of system calls? See md_cpu_time_is_filtered(). */
@@ -124,6 +128,11 @@ void md_live_keep(struct md_worker *worker, const struct mp_job *jobs, size_t nr
 void md_live_drop(struct md_worker *worker, const char *path);
 /* Is the job of this path live? */
 bool md_live_has(const struct md_worker *worker, const char *path);
+/*
+ * md_live_is_news - the steps of the job of this path fail, with this text; "": they do not. A step is tried each second, and users
+ * want to read of it once. Return: nobody was told yet.
+ */
+bool md_live_is_news(struct md_worker *worker, const char *path, const char *text);
 /* Is a job live? Then the worker stays and looks each second. */
 bool md_live_any(const struct md_worker *worker);
 /* Forgets everything; files stay as they are. */

@@ -209,15 +209,17 @@ static bool is_in_turns(const struct mp_job *job)
 static void step_failed(struct md_worker *w, struct mp_job *job, const struct mp_err *err)
 {
 	struct mp_err why = {""};
+	char both[2 * sizeof(why.msg) + 8];
 
-	say(job->path, err->msg);
-	if (!is_in_turns(job))
-		return;
-	/* If that fails, too, the job stays live, so that the next turn and the worker's end try again. */
-	if (md_round_leave(w, job, &why))
-		say(job->path, why.msg);
-	else
+	if (!is_in_turns(job) || !md_round_leave(w, job, &why)) {
+		say(job->path, err->msg);
 		md_live_drop(w, job->path);
+		return;
+	}
+	/* The job stays live, so that the next turn, in a second, and the worker's end try again. */
+	snprintf(both, sizeof(both), "%s; %s", err->msg, why.msg);
+	if (md_live_is_news(w, job->path, both))
+		say(job->path, both);
 }
 
 /* *@failed: set to the error of a job, if one fails. Return: 0; -errno: an error of all. */
@@ -279,6 +281,8 @@ static int look_at_live(struct md_worker *w, bool beside, int *failed, struct mp
 			continue;
 		if (!ret)
 			ret = md_round_step(w, &jobs[i], err);
+		if (ret >= 0)
+			md_live_is_news(w, jobs[i].path, "");
 		if (ret > 0)
 			say_step(&jobs[i]);
 		else if (ret && ret != -EINTR) {

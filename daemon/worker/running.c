@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/everyday/cpu_time.h"
+#include "daemon/policy/deny.h"
 #include "libprof/base/child.h"
 #include "libprof/base/clock.h"
 #include "libprof/cli/exit_status.h"
@@ -103,12 +104,28 @@ static int run_live(struct md_task *t, bool must_run, const char *out, char *con
 	return ret;
 }
 
+/* The option by which only processes of the program get a version of the library. "": it is no library, or nobody knows it yet. */
+struct of_program {
+	char option[PATH_MAX + 16];
+};
+
+static struct of_program of_program(const struct md_task *t)
+{
+	struct md_running_program program = md_running_program(t);
+	struct of_program of = {""};
+
+	if (strcmp(program.path, t->job->path) != 0)
+		snprintf(of.option, sizeof(of.option), "--program=%s", program.path);
+	return of;
+}
+
 int md_running_put(struct md_task *t, enum md_variant variant, struct md_child_result *r)
 {
 	struct md_work_path file = md_work_path(&t->dir, md_variant_name(variant)),
 			    dir = md_variant_counts(&t->dir, variant);
 	struct md_work_path out = md_work_path(&t->dir, "live.out");
 	char counts[PATH_MAX + 16];
+	struct of_program of = of_program(t);
 	char *words[8] = {(char *)(variant == MD_ORIGINAL ? "undo" : "adopt")};
 	size_t nr = 1;
 	int ret;
@@ -116,6 +133,8 @@ int md_running_put(struct md_task *t, enum md_variant variant, struct md_child_r
 	snprintf(counts, sizeof(counts), "--counts=%s", dir.text);
 	if (variant != MD_NEW_RUNNING && variant != MD_ORIGINAL)
 		words[nr++] = counts;
+	if (of.option[0] && variant != MD_ORIGINAL)
+		words[nr++] = of.option;
 	words[nr++] = t->job->path;
 	if (variant != MD_ORIGINAL)
 		words[nr++] = file.text;
@@ -145,20 +164,49 @@ int md_running_end(struct md_task *t)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
+/* The program whose processes have loaded the library. Return: NULL: it cannot be tried there, and @r says why. */
+static json_t *choose_program(const struct md_task *t, json_t *programs, struct md_child_result *r)
+{
+	json_t *program = json_array_size(programs) == 1 ? json_array_get(programs, 0) : NULL;
+	const char *path = json_string_value(program);
+	char why[200] = "not known";
+
+	if (!path)
+		snprintf(r->reason, sizeof(r->reason),
+			 "several programs have loaded it, so the CPU time of one does not tell "
+			 "what it takes");
+	else if (path[0] != '/' || md_deny_processes(t->worker->policy, path, why, sizeof(why)))
+		snprintf(r->reason, sizeof(r->reason), "%.200s, which has loaded it, is %s", path,
+			 why);
+	else
+		return program;
+	return NULL;
+}
+
+static json_t *make_note(const struct md_task *t, json_t *found, struct md_child_result *r)
+{
+	json_t *places = json_object_get(found, "places"), *program;
+
+	if (json_array_size(places) != NR_PLACES) {
+		snprintf(r->reason, sizeof(r->reason), "morph live names no places");
+		return NULL;
+	}
+	if (!md_policy_is_library(t->job->path))
+		return json_pack("{s:O}", "places", places);
+	/* It was chosen at the beginning of the round, and other processes are left out. */
+	if (md_running_is(&t->dir))
+		return json_pack("{s:O, s:s}", "places", places, "program",
+				 md_running_program(t).path);
+	program = choose_program(t, json_object_get(found, "programs"), r);
+	return program ? json_pack("{s:O, s:O}", "places", places, "program", program) : NULL;
+}
+
 static int save_places(struct md_task *t, const struct md_work_path *found,
 		       struct md_child_result *r)
 {
-	json_t *root = json_load_file(found->text, 0, NULL),
-	       *places = json_object_get(root, "places");
-	json_t *note = NULL;
-	int ret = 1;
+	json_t *root = json_load_file(found->text, 0, NULL), *note = make_note(t, root, r);
+	int ret = note ? mp_json_save(note, md_work_path(&t->dir, NOTE).text, t->err) : 1;
 
-	if (json_array_size(places) == NR_PLACES)
-		note = json_pack("{s:O}", "places", places);
-	if (note)
-		ret = mp_json_save(note, md_work_path(&t->dir, NOTE).text, t->err);
-	else
-		snprintf(r->reason, sizeof(r->reason), "morph live names no places");
 	json_decref(root);
 	return ret;
 }
@@ -166,8 +214,9 @@ static int save_places(struct md_task *t, const struct md_work_path *found,
 int md_running_move(struct md_task *t, struct md_child_result *r)
 {
 	struct md_work_path found = md_work_path(&t->dir, "places");
+	struct of_program of = of_program(t);
 	char nr[24];
-	char *words[] = {(char *)"place", nr, t->job->path, NULL};
+	char *words[] = {(char *)"place", nr, t->job->path, of.option[0] ? of.option : NULL, NULL};
 	int ret;
 
 	snprintf(nr, sizeof(nr), "--nr=%d", NR_PLACES);
@@ -199,6 +248,18 @@ bool md_running_is(const struct md_work_dir *dir)
 	return !access(md_work_path(dir, NOTE).text, F_OK);
 }
 
+struct md_running_program md_running_program(const struct md_task *t)
+{
+	json_t *note = t->dir.path[0] ? json_load_file(md_work_path(&t->dir, NOTE).text, 0, NULL)
+				      : NULL;
+	const char *path = json_string_value(json_object_get(note, "program"));
+	struct md_running_program program;
+
+	snprintf(program.path, sizeof(program.path), "%s", path ? path : t->job->path);
+	json_decref(note);
+	return program;
+}
+
 /* Did long-running processes take most of the time? Return: 1, 0, -errno. */
 static int run_long(struct md_task *t)
 {
@@ -208,13 +269,32 @@ static int run_long(struct md_task *t)
 	ino_t ino;
 	int index, ret;
 
-	if (md_cpu_time_number(t->job->path, &dev, &ino))
+	if (md_cpu_time_number(md_running_program(t).path, &dev, &ino))
 		return 0;
 	index = md_cpu_time_watch(ct, dev, ino);
 	ret = index < 0 ? index : md_cpu_time_read(ct, index, &sum);
 	if (ret)
 		return mp_err_set(t->err, -ret, "the time of processes: %s", strerror(-ret));
 	return md_cpu_time_of_old(ct, index, MD_RUNNING_AGE_S * t->worker->pace) > 0.5;
+}
+
+/* Only the processes tell which program has loaded the library, so they are asked first. */
+static int begin_library(struct md_task *t, struct md_child_result *r)
+{
+	int ret = md_running_move(t, r);
+
+	if (!ret)
+		ret = run_long(t);
+	else if (ret > 0)
+		return 2;
+	if (ret == 1)
+		return 1;
+	unlink(md_work_path(&t->dir, NOTE).text);
+	snprintf(
+		r->reason, sizeof(r->reason),
+		"no processes that have run for a long time take most of the CPU time of the program "
+		"that has loaded it");
+	return ret < 0 ? ret : 2;
 }
 
 int md_running_begin(struct md_task *t, struct md_child_result *r)
@@ -224,6 +304,8 @@ int md_running_begin(struct md_task *t, struct md_child_result *r)
 	unlink(md_work_path(&t->dir, NOTE).text);
 	if (!md_policy_may_live(t->worker->policy, t->rule) || !t->worker->morph[0])
 		return 0;
+	if (md_policy_is_library(t->job->path))
+		return begin_library(t, r);
 	ret = run_long(t);
 	if (ret != 1)
 		return ret;

@@ -3,6 +3,9 @@
  * running - versions of a job in processes that run already. Decides, once in a round, whether they go there in place of
  * the file at the path; `morph live' puts them in and takes them back. Where they are, the processes alone tell. The job's
  * directory has a file, `running', with the addresses that the round's versions are written for. Called by the steps.
+ *
+ * A library's versions go into the processes of one program, if only these have loaded it when the round begins: the kernel's
+ * account of CPU time is of programs. The file `running' then names this program.
  */
 #ifndef MD_RUNNING_H
 #define MD_RUNNING_H
@@ -20,11 +23,16 @@
 /*
  * md_running_begin - decides for this round: the policy permits it, and processes of this age took most of the CPU time of
  * the program's processes. Then there is a place for each version in all of them. Return: 1: versions go into running
- * processes; 0: they do not; 2: there is no place, and @result says why; -errno.
+ * processes; 0: they do not; 2: there is no place, or several programs have loaded the library, and @result says why; -errno.
  */
 int md_running_begin(struct md_task *task, struct md_child_result *result);
 /* Was it decided so, in this round? */
 bool md_running_is(const struct md_work_dir *dir);
+/* The program whose processes' CPU time and crashes count for the job: the file itself, or what has loaded the library. */
+struct md_running_program {
+	char path[PATH_MAX];
+};
+struct md_running_program md_running_program(const struct md_task *task);
 /* Looks for other places; versions must then be written again. Return: 0; 1: there are none, @result says why; -errno. */
 int md_running_move(struct md_task *task, struct md_child_result *result);
 

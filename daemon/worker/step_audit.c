@@ -54,18 +54,11 @@ static void fini(struct line *line)
 	free(line->argv);
 }
 
-static bool is_library(const char *path)
-{
-	const char *name = strrchr(path, '/');
-
-	return name && strstr(name, ".so");
-}
-
 static void make_line(struct md_task *t, const char *output, const char *pairs, struct line *line)
 {
 	struct md_work_path train = md_work_path(&t->dir, "train");
 	const struct md_rule *r = t->rule;
-	bool library = is_library(t->job->path);
+	bool library = md_policy_is_library(t->job->path);
 	double limit_s = r->audit_s > 0 ? r->audit_s : t->worker->policy->audit_s;
 	char limit[64];
 
@@ -141,9 +134,10 @@ static int run_audit(struct md_task *t, const char *output, struct md_child_resu
 
 static const char *why_no_audit(const struct md_task *t)
 {
-	if (!t->rule && t->worker->policy->counting && is_library(t->job->path))
-		return "everyday use decides about programs, not about libraries, and no rule says how to "
-		       "audit it, so it is only advised";
+	if (!t->rule && t->worker->policy->counting && md_policy_is_library(t->job->path) &&
+	    !md_policy_may_live(t->worker->policy, t->rule))
+		return "everyday use decides about libraries only in running processes (`live = yes'), and no "
+		       "rule says how to audit it, so it is only advised";
 	if (!t->rule && t->worker->policy->counting)
 		return "everyday use could not decide (morph history says why), and no rule says "
 		       "how to audit it, so it is only advised";

@@ -103,6 +103,10 @@ int md_step_count_begin(struct md_task *t)
 	running = begin_running(t);
 	if (running < 0 || running == 2)
 		return running < 0 ? running : 1;
+	if (!running && md_policy_is_library(t->job->path))
+		return count_nothing(
+			t, "count",
+			"a library is counted in running processes alone, since any program may load it");
 	ret = write_counting(t, dir.text, &r);
 	if (ret)
 		return ret;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/everyday/probation.h"
+#include "daemon/worker/running.h"
 #include "daemon/worker/worker.h"
 #include "libprof/store/jobs/store_crashes.h"
 
@@ -34,7 +35,26 @@ int md_task_samples(struct md_task *t, struct md_work_samples *out)
 	return ret;
 }
 
-/* Crashes that the collector saw. Versions of Morph are counted under their original. */
+/* Crashes that the collector saw, of all builds of the program that has loaded the library. */
+static uint64_t seen_crashes_of(struct md_task *t, const char *program, int64_t since_s)
+{
+	struct mp_module *modules = NULL;
+	struct mp_err unknown;
+	size_t nr_modules = 0;
+	uint64_t all = 0, nr;
+
+	if (mp_store_list_modules(t->worker->store, 0, &modules, &nr_modules, &unknown))
+		return 0;
+	for (size_t i = 0; i < nr_modules; i++)
+		if (modules[i].path && !strcmp(modules[i].path, program) &&
+		    !mp_store_count_crashes(t->worker->store, modules[i].key, since_s, &nr,
+					    &unknown))
+			all += nr;
+	mp_store_free_modules(modules, nr_modules);
+	return all;
+}
+
+/* The same of the job's file. Versions of Morph are counted under their original. */
 static uint64_t seen_crashes(struct md_task *t, int64_t since_s)
 {
 	struct mp_module module = {0};
@@ -51,8 +71,11 @@ static uint64_t seen_crashes(struct md_task *t, int64_t since_s)
 uint64_t md_task_crashes(struct md_task *t, int64_t since_s)
 {
 	const char *dir = t->worker->coredumps ? t->worker->coredumps : MD_COREDUMPS;
-	uint64_t cores = md_probation_crashes(dir, basename(t->job->path), since_s),
-		 seen = seen_crashes(t, since_s);
+	struct md_running_program program = md_running_program(t);
+	bool library = strcmp(program.path, t->job->path) != 0;
+	uint64_t cores = md_probation_crashes(dir, basename(program.path), since_s),
+		 seen = library ? seen_crashes_of(t, program.path, since_s)
+				: seen_crashes(t, since_s);
 
 	/* Both sources may know one crash. */
 	return cores > seen ? cores : seen;

@@ -47,6 +47,10 @@ int me_job_read_plan(struct me_job *job, struct me_optimize_options *options, st
 		return rc;
 	rc = me_plan_file_read(job->cfg, job->movable, data, size, given, &why);
 	free(data);
+	/* Options that exclude each other. */
+	if (!rc && options->live_at && given->huge_pages)
+		rc = mp_err_set(&why, EINVAL,
+				"is a plan with huge pages, which --live-at does not go with");
 	if (rc)
 		return mp_err_set(err, -rc, "%s: %s", options->plan, why.msg);
 	options->layout.slots = given->slots;

@@ -360,8 +360,12 @@ static int read_blocks(struct coder *c, struct me_plan_file *out, struct mp_err 
 		b = &plan->blocks[i];
 		*b = (struct me_plan_block){.zone = i < nr[0] ? ME_ZONE_HOT : ME_ZONE_WARM};
 		if (!code_block(c, b))
-			return mp_err_set(err, EBADMSG, "no block begins at 0x%" PRIx64,
-					  c->expected);
+			return mp_err_set(
+				err, EBADMSG,
+				"no block begins at 0x%" PRIx64
+				"; a plan that was saved with --live-at has other blocks than one "
+				"without",
+				c->expected);
 		if (c->rc.failed)
 			return mp_err_set(err, EBADMSG, "the plan is cut off");
 		plan->nr_blocks++;

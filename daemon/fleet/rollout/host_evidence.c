@@ -62,14 +62,18 @@ static double since(uint64_t now, uint64_t before)
 	return now > before ? (double)(now - before) : 0;
 }
 
-static int read_probation(struct mp_store *store, struct mp_job *job, struct md_host_evidence *out,
-			  struct mp_err *err)
+static int read_probation(struct mp_store *store, const char *state_dir, struct mp_job *job,
+			  struct md_host_evidence *out, struct mp_err *err)
 {
 	struct md_worker worker = {.store = store};
 	struct md_task task = {.worker = &worker, .job = job, .err = err};
 	struct md_work_samples now;
+	struct mp_err unknown;
 	int r = md_task_samples(&task, &now);
 
+	/* The directory names the program that has loaded a library. */
+	if (md_work_dir_find(state_dir, job->path, &task.dir, &unknown))
+		task.dir.path[0] = '\0';
 	if (!r) {
 		set(out->facts, "own_before", (double)job->before_samples);
 		set(out->facts, "elsewhere_before", (double)job->before_all);
@@ -108,7 +112,7 @@ int md_host_evidence_read(struct mp_store *store, const char *state_dir,
 		judge_state(out, job.state);
 		read_audit(state_dir, &job, out);
 		if (job.adopted_s)
-			r = read_probation(store, &job, out, err);
+			r = read_probation(store, state_dir, &job, out, err);
 	}
 	mp_store_fini_job(&job);
 	return r;

@@ -59,10 +59,13 @@ db() {
 	sqlite3 -cmd '.timeout 5000' db "$1"
 }
 
+# the file whose job is looked at, in $dir
+subject=prog
+
 # state_is STATE WHAT
 state_is() {
 	local now
-	now=$(db "SELECT state FROM job WHERE path = '$dir/prog'")
+	now=$(db "SELECT state FROM job WHERE path = '$dir/$subject'")
 	[ "$now" = "$1" ] || {
 		fail "$2: the job is $now, not $1: $(db 'SELECT detail FROM job')"
 		tail -n 8 err.txt | sed 's/^/    /'
@@ -80,7 +83,8 @@ history_is() {
 forget() {
 	rm -rf state backup cores/*
 	db "DELETE FROM job; DELETE FROM history; DELETE FROM rejected_layout; DELETE FROM spent"
-	cp original prog
+	# A process that has loaded a library has its bytes.
+	cmp -s original "$subject" || cp --remove-destination original "$subject"
 }
 
 # begin_work: the worker in the background, with its messages in err.txt; times of versions in turns are so much shorter
@@ -91,12 +95,12 @@ begin_work() {
 	worker_pid=$!
 }
 
-# wait_for STATE WHAT: until the job of ./prog is in this state; the test ends if the worker ends in another one
+# wait_for STATE WHAT: until the job of ./$subject is in this state; the test ends if the worker ends in another one
 wait_for() {
 	local there=1
 	awaits "kill -0 $worker_pid 2>/dev/null || there=0
-		[ \"\$(db \"SELECT state FROM job WHERE path = '$dir/prog'\")\" = $1 ] || [ \$there = 0 ]" && [ $there = 1 ] && return
-	[ "$(db "SELECT state FROM job WHERE path = '$dir/prog'")" = "$1" ] && return
+		[ \"\$(db \"SELECT state FROM job WHERE path = '$dir/$subject'\")\" = $1 ] || [ \$there = 0 ]" && [ $there = 1 ] && return
+	[ "$(db "SELECT state FROM job WHERE path = '$dir/$subject'")" = "$1" ] && return
 	fail "$2: the job is $(db 'SELECT state, detail FROM job'), not $1: $(tail -n 3 err.txt)"
 	touch stop
 	kill "$worker_pid" 2>/dev/null

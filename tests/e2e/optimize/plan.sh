@@ -7,11 +7,12 @@
 scratch plan
 need gcc g++ cmp strip
 optimize=$BUILD/morph-optimize
+live= # the option that the plan is used with, too
 
 # round WHAT FILE [OPTIONS]: the same output and plan, with and without what the plan came from
 round() {
 	command_ends 0 "$1: save" "$optimize" --report=none --save-plan=a.plan -o a.out "${@:3}" "$2"
-	command_ends 0 "$1: use" "$optimize" --report=none --plan=a.plan --save-plan=b.plan -o b.out "$2"
+	command_ends 0 "$1: use" "$optimize" --report=none --plan=a.plan --save-plan=b.plan -o b.out $live "$2"
 	cmp a.out b.out || fail "$1: the plan gives another output"
 	cmp a.plan b.plan || fail "$1: the plan gives another plan"
 }
@@ -57,6 +58,21 @@ refused() {
 	one_line "$1"
 	[ ! -e c.out ] || fail "$1: there is an output"
 }
+
+# First instructions are blocks of their own in plans for running processes alone. Behind endbr64 they are not.
+live=--live-at=0x4000000
+round "for running processes" calls --all $live
+refused "a plan for running processes" a.plan
+says err.txt "saved with --live-at has other blocks" "a plan for running processes"
+command_ends 0 "for files" "$optimize" --report=none --all --save-plan=a.plan -o a.out calls
+command_ends 1 "a plan for files" "$optimize" --plan=a.plan $live -o c.out calls
+says err.txt "saved with --live-at has other blocks" "a plan for files"
+echo 'int f(int x) {int i, s = 0; for (i = 0; i < x; i++) s += i % 3 ? i : x; return s;} int main(int c, char **v) {return f(c) & 1;}' >marked.c
+gcc -O2 -fcf-protection=branch marked.c -o marked || exit 1
+command_ends 0 "huge pages" "$optimize" --report=none --all --lab=huge-pages --save-plan=a.plan -o a.out marked
+command_ends 1 "a plan with huge pages" "$optimize" --plan=a.plan $live -o c.out marked
+says err.txt "is a plan with huge pages" "a plan with huge pages"
+live=
 round calls calls --lab=stress-layout=3
 refused "a plan of another file" a.plan control
 says err.txt 'a.plan: is the plan of another file$'

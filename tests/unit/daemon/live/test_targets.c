@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/live/targets.h"
@@ -39,4 +43,64 @@ TEST(targets_finds_units_of_this_user)
 		 "0::/user.slice/user-%u.slice/user@%u.service/app.slice/db.service\n", geteuid(),
 		 geteuid());
 	ck_assert_int_eq(md_unit_holds(unit, line), geteuid() != 0);
+}
+
+/* The path of a library that is mapped here; "": there is none. */
+static const char *a_library(char *path, size_t size)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[4096], found[4096];
+
+	path[0] = '\0';
+	while (maps && !path[0] && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%*s r-xp %*s %*s %*s %4095s", found) == 1 &&
+		    strstr(found, "/libc.so"))
+			snprintf(path, size, "%s", found);
+	if (maps)
+		fclose(maps);
+	return path;
+}
+
+static bool has(const struct md_targets *targets, pid_t pid, struct md_target_program *program)
+{
+	for (size_t i = 0; i < targets->nr; i++)
+		if (targets->list[i].pid == pid) {
+			*program = md_target_program(&targets->list[i]);
+			return true;
+		}
+	return false;
+}
+
+TEST(targets_finds_processes_that_have_loaded_a_library)
+{
+	struct md_target_program program;
+	struct md_targets targets;
+	char path[4096], exe[4096] = "";
+	pid_t child = fork();
+
+	if (!child)
+		for (;;)
+			pause();
+	ck_assert_int_gt(child, 0);
+	ck_assert_int_gt(readlink("/proc/self/exe", exe, sizeof(exe) - 1), 0);
+	if (a_library(path, sizeof(path))[0]) {
+		ck_assert_int_eq(md_targets_find(path, &targets, &err), 0);
+		ck_assert(targets.searched && targets.library);
+		ck_assert(has(&targets, child, &program));
+		ck_assert_str_eq(program.path, exe);
+		md_targets_free(&targets);
+	}
+	ck_assert_int_eq(md_targets_find(exe, &targets, &err), 0);
+	ck_assert(!targets.library && has(&targets, child, &program));
+	md_targets_free(&targets);
+	kill(child, SIGKILL);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+
+TEST(targets_says_that_nobody_has_loaded_a_library)
+{
+	struct md_targets targets;
+
+	ck_assert_int_eq(md_targets_find("/nowhere/libnone.so.1", &targets, &err), -ENOENT);
+	md_targets_free(&targets);
 }

@@ -60,6 +60,23 @@ TEST(deny_keeps_to_only_but_for_rules)
 	ck_assert_msg(strstr(why, "`only' in the policy /etc/morph names other files"), "%s", why);
 }
 
+/* A version of a library goes into processes of a program that stays as it is. */
+TEST(deny_processes_does_not_ask_for_only)
+{
+	char *only[] = {(char *)"*.so", NULL}, *excludes[] = {(char *)"/*/sh", NULL};
+	const struct md_policy some = {
+		.dir = (char *)"/etc/morph", .only = only, .excludes = excludes};
+	char why[600] = "", self[4096] = "";
+
+	ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof(self) - 1), 0);
+	ck_assert(md_deny(&some, self, why, sizeof(why)));
+	ck_assert_msg(!md_deny_processes(&some, self, why, sizeof(why)), "%s", why);
+	ck_assert(md_deny_processes(&some, "/opt/sh", why, sizeof(why)));
+	ck_assert_msg(strstr(why, "excluded by"), "%s", why);
+	ck_assert(md_deny_processes(&some, "/usr/lib/systemd/systemd-udevd", why, sizeof(why)));
+	ck_assert(md_deny_processes(&some, "/nowhere/prog", why, sizeof(why)));
+}
+
 static void denies(const char *path, const char *want)
 {
 	char why[600] = "";

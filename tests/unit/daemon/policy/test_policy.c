@@ -113,6 +113,21 @@ TEST(policy_counts_programs_that_nobody_trains)
 	md_policy_fini(&policy);
 }
 
+/* Any program may load a library, so its versions go into running processes alone. */
+TEST(policy_counts_libraries_in_running_processes)
+{
+	struct md_policy policy;
+
+	put_text("watch.d/z.conf", "program = /usr/lib/libz.so.1\nlive = no\n");
+	put_text("morph.conf", "mode = adopt\ncounting = yes\nlive = yes\n");
+	policy = read_policy();
+	ck_assert(md_policy_may_count(&policy, NULL, "/usr/lib/libruby.so.3.1"));
+	ck_assert(!md_policy_may_count(&policy, md_policy_rule(&policy, "/usr/lib/libz.so.1"),
+				       "/usr/lib/libz.so.1"));
+	ck_assert(!md_policy_is_library("/usr/lib.so/node"));
+	md_policy_fini(&policy);
+}
+
 TEST(policy_a_rule_may_say_otherwise_of_running_processes)
 {
 	struct md_policy policy;

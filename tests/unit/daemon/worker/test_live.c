@@ -7,6 +7,7 @@
 #include "tests/unit/scratch.h"
 
 #include "daemon/worker/live.h"
+#include "daemon/worker/running.h"
 
 FIXTURE(scratch_make, scratch_remove);
 
@@ -82,6 +83,65 @@ TEST(live_knows_what_the_worker_put_there)
 	ck_assert_int_eq(md_live_check(&task, live), 0);
 	ck_assert(!unlink(path));
 	ck_assert(!md_live_knows(&task, &there));
+	worker.cpu_time = NULL;
+	md_live_fini(&worker);
+}
+
+/* What takes the library's CPU time is a program, which may be upgraded or removed while processes run. */
+TEST(live_notices_another_program_for_a_library)
+{
+	char path[PATH_MAX], program[PATH_MAX + 8], note[PATH_MAX], text[2 * PATH_MAX];
+	struct mp_job job = {.path = path, .state = MP_JOB_TRYING, .round = 1};
+	char clock;
+	struct md_worker worker = {.cpu_time = (struct md_cpu_time *)&clock};
+	struct md_task task = {.worker = &worker, .job = &job, .err = &err};
+	enum md_variant there;
+	struct md_live *live;
+
+	snprintf(path, sizeof(path), "%s/lib.so", dir);
+	snprintf(program, sizeof(program), "%s/prog", dir);
+	snprintf(note, sizeof(note), "%s/running", dir);
+	snprintf(task.dir.path, sizeof(task.dir.path), "%s", dir);
+	ck_assert_str_eq(md_running_program(&task).path, path);
+	snprintf(text, sizeof(text), "{\"places\": [1, 2, 3, 4], \"program\": \"%s\"}", program);
+	write_text(note, text);
+	write_text(path, "one");
+	write_text(program, "one");
+	ck_assert_str_eq(md_running_program(&task).path, program);
+	ck_assert_int_eq(md_live_of(&task, &live), 0);
+	ck_assert(live->running);
+	ck_assert(!lstat(path, &live->file) && !lstat(program, &live->program_file));
+	ck_assert(md_live_knows(&task, &there));
+	ck_assert(!unlink(program));
+	ck_assert(!md_live_knows(&task, &there));
+	live->program_file = (struct stat){0};
+	ck_assert(md_live_knows(&task, &there));
+	write_text(program, "two");
+	ck_assert(!md_live_knows(&task, &there));
+	worker.cpu_time = NULL;
+	md_live_fini(&worker);
+}
+
+/* A step that fails is tried each second. */
+TEST(live_tells_of_a_failing_step_once)
+{
+	char path[] = "/usr/bin/prog";
+	struct mp_job job = {.path = path, .state = MP_JOB_COUNTING, .round = 1};
+	char clock;
+	struct md_worker worker = {.cpu_time = (struct md_cpu_time *)&clock};
+	struct md_task task = {.worker = &worker, .job = &job, .err = &err};
+	struct md_live *live;
+
+	ck_assert(md_live_is_news(&worker, path, "no job is live yet"));
+	ck_assert_int_eq(md_live_of(&task, &live), 0);
+	ck_assert(md_live_is_news(&worker, path, "the disk is full"));
+	ck_assert(!md_live_is_news(&worker, path, "the disk is full"));
+	ck_assert(md_live_is_news(&worker, path, "no backup"));
+	ck_assert(!md_live_is_news(&worker, path, "no backup"));
+	/* It went on, and fails again. */
+	ck_assert(md_live_is_news(&worker, path, ""));
+	ck_assert(!md_live_is_news(&worker, path, ""));
+	ck_assert(md_live_is_news(&worker, path, "no backup"));
 	worker.cpu_time = NULL;
 	md_live_fini(&worker);
 }

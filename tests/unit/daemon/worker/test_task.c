@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_task - what another user wrote is taken over up to a size, also if that user makes it longer meanwhile. */
+/*
+ * test_task - what another user wrote is taken over up to a size, also if that user makes it longer meanwhile; whose crashes are those
+ * of a library.
+ */
 #include "tests/unit/suite.h"
 
 #include <fcntl.h>
@@ -10,6 +13,8 @@
 #include <unistd.h>
 
 #include "daemon/worker/worker.h"
+#include "libprof/store/jobs/store_crashes.h"
+#include "tests/unit/files.h"
 
 #define MOST  (UINT64_C(16) << 20)
 #define LARGE (UINT64_C(160) << 20)
@@ -86,4 +91,45 @@ TEST(task_takes_no_more_of_a_file_that_grows)
 	ck_assert_uint_lt(size_of(part.text), LARGE);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+}
+
+static void add_crash(struct mp_store *store, uint64_t hash, const char *path, int64_t when_s)
+{
+	const struct mp_id id = {.text_hash = hash};
+	int64_t key;
+
+	ck_assert(!mp_store_put_module(store, &id, MP_MODULE_FILE, path, 4096, when_s, &key, &err));
+	ck_assert(!mp_store_add_crash(store, key, when_s, SIGSEGV, &err));
+}
+
+/* No process executes a library: what had loaded it when the round began is asked, in each of its builds. */
+TEST(task_counts_crashes_of_the_program_with_the_library)
+{
+	struct mp_job job = {.path = (char *)"/usr/lib/libwork.so", .id = {.text_hash = 3}};
+	struct md_work_path db = md_work_path(&task.dir, "db"),
+			    note = md_work_path(&task.dir, "running"),
+			    core = md_work_path(&task.dir, "core.prog.0.0123.77.1");
+	struct md_worker worker = {.coredumps = "/nowhere"};
+	const int64_t now_s = time(NULL);
+
+	task.worker = &worker;
+	task.job = &job;
+	ck_assert(!mp_store_open(db.text, MP_STORE_WRITE, &worker.store, &err));
+	add_crash(worker.store, 1, "/usr/bin/prog", now_s - 100);
+	add_crash(worker.store, 2, "/usr/bin/prog", now_s - 10);
+	add_crash(worker.store, 3, "/usr/lib/libwork.so", now_s - 10);
+	add_crash(worker.store, 4, "/usr/bin/another", now_s - 10);
+	ck_assert_uint_eq(md_task_crashes(&task, now_s - 1000), 1);
+	write_text(note.text, "{\"places\": [1, 2, 3, 4], \"program\": \"/usr/bin/prog\"}");
+	ck_assert_uint_eq(md_task_crashes(&task, now_s - 1000), 2);
+	ck_assert_uint_eq(md_task_crashes(&task, now_s - 50), 1);
+	/* A core file is of one of the same crashes, or of one more. */
+	write_text(core.text, "");
+	worker.coredumps = task.dir.path;
+	ck_assert_uint_eq(md_task_crashes(&task, now_s - 50), 1);
+	ck_assert_uint_eq(md_task_crashes(&task, now_s - 5), 1);
+	mp_store_close(worker.store);
+	unlink(core.text);
+	unlink(note.text);
+	unlink(db.text);
 }
