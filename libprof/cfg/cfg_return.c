@@ -13,8 +13,9 @@
 #include "libprof/cfg/cfg_private.h"
 #include "libprof/insn/decoder.h"
 
-/* Instructions to read: such functions take their return address at once, or change it before they call others. */
-#define MAX_LOOK 12
+/* Instructions to read of a callee, on all ways together, and ways that are still to be followed. */
+#define MAX_LOOK 64
+#define MAX_WAYS 16
 /* Bytes to read from the middle of a function. */
 #define MAX_INSIDE 256
 
@@ -57,27 +58,6 @@ static bool decode(const struct mp_cfg_build *b, uint32_t at, ZydisDecodedInstru
 	const uint8_t *bytes = room ? mp_space_bytes(b->index, at, room) : NULL;
 
 	return bytes && ZYAN_SUCCESS(ZydisDecoderDecodeFull(mp_decoder(), bytes, room, z, o));
-}
-
-/* How much the stack pointer is lowered; *@known: false if it changes in another way. */
-static int64_t lowers(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o, bool *known)
-{
-	bool constant = z->operand_count > 1 && o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
-
-	*known = true;
-	if (!writes_register(z, o, ZYDIS_REGISTER_RSP))
-		return 0;
-	if (z->mnemonic == ZYDIS_MNEMONIC_PUSH && o[0].size == 64)
-		return 8;
-	if (z->mnemonic == ZYDIS_MNEMONIC_POP && o[0].size == 64 &&
-	    !(o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && o[0].reg.value == ZYDIS_REGISTER_RSP))
-		return -8;
-	if (z->mnemonic == ZYDIS_MNEMONIC_SUB && constant)
-		return o[1].imm.value.s;
-	if (z->mnemonic == ZYDIS_MNEMONIC_ADD && constant)
-		return -o[1].imm.value.s;
-	*known = false;
-	return 0;
 }
 
 /* Does the instruction copy the register, to another one but the stack pointer or to memory? */
@@ -130,41 +110,250 @@ static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at, bool i
 	return false;
 }
 
-/* Control does not simply go on behind the instruction. A condition may come before the function changes its return address. */
-static bool ends(const ZydisDecodedInstruction *z)
+/* What registers hold at a place of the callee. */
+struct way {
+	uint32_t at;
+	int64_t below[16]; /* how far the register's value lies below the place of the return address */
+	uint16_t frame;	   /* registers for which this is known */
+	uint16_t returns;  /* registers that hold the return address, or what is computed from it */
+};
+
+struct callee {
+	const struct mp_cfg_build *b;
+	struct way ways[MAX_WAYS]; /* those behind calls come first, and are followed last */
+	uint32_t nr_ways;
+	uint32_t seen[MAX_LOOK], nr_seen;
+	bool inside; /* it begins in the middle of a function */
+	bool changes;
+};
+
+#define RSP ((unsigned int)MP_INSN_SP)
+#define BIT(reg) ((uint16_t)(1u << (reg)))
+/* Calls may change the others. */
+#define KEPT_BY_CALLS (BIT(3) | BIT(4) | BIT(5) | 0xf000)
+
+/* Number of the general register of 64 bits that @reg is a part of; 16: none. */
+static unsigned int number_of(ZydisRegister reg)
 {
-	return z->meta.category == ZYDIS_CATEGORY_RET ||
-	       (z->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE &&
-		z->meta.category != ZYDIS_CATEGORY_COND_BR);
+	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	return wide >= ZYDIS_REGISTER_RAX && wide <= ZYDIS_REGISTER_R15
+		       ? (unsigned int)(wide - ZYDIS_REGISTER_RAX)
+		       : 16;
 }
 
-static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
+static bool has(uint16_t set, unsigned int reg)
 {
-	bool inside = !mp_bit(b->entries, at);
-	int64_t depth = 0;
+	return reg < 16 && set >> reg & 1;
+}
 
-	for (int i = 0; i < MAX_LOOK; i++) {
-		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
-		ZydisDecodedInstruction z;
-		bool known;
+static void add_way(struct callee *c, const struct way *way, uint32_t at, bool first)
+{
+	if (at == MP_NONE || !mp_space_is_text(c->b->index, at) || c->nr_ways == MAX_WAYS)
+		return;
+	if (first)
+		memmove(c->ways + 1, c->ways, c->nr_ways * sizeof(*c->ways));
+	c->ways[first ? 0 : c->nr_ways] = *way;
+	c->ways[first ? 0 : c->nr_ways].at = at;
+	c->nr_ways++;
+}
 
-		if (!decode(b, at, &z, o) || ends(&z))
-			return false;
-		if ((z.mnemonic == ZYDIS_MNEMONIC_POP && !depth) ||
-		    writes(&z, o, (struct word){ZYDIS_REGISTER_RSP, depth}) ||
-		    (!depth && copies(&z, o, ZYDIS_REGISTER_RSP)))
+/* Is @o memory that overlaps the return address? *@from: where it begins, counted from there. */
+static bool is_return_slot(const struct way *way, const ZydisDecodedOperand *o, int64_t *from)
+{
+	unsigned int base;
+
+	if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.index != ZYDIS_REGISTER_NONE ||
+	    o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+		return false;
+	base = number_of(o->mem.base);
+	if (!has(way->frame, base))
+		return false;
+	*from = o->mem.disp.value - way->below[base];
+	return *from < 8 && *from + (o->size ? o->size / 8 : 1) > 0;
+}
+
+/* Does the instruction write to the return address, compute its place, or read what stands behind the call? */
+static bool touches_return(const struct way *way, const ZydisDecodedInstruction *z,
+			   const ZydisDecodedOperand *o)
+{
+	int64_t from;
+
+	for (unsigned int i = 0; i < z->operand_count; i++) {
+		if (o[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
+			continue;
+		if (is_return_slot(way, &o[i], &from) &&
+		    (z->mnemonic == ZYDIS_MNEMONIC_LEA
+			     ? !from
+			     : (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0))
 			return true;
-		depth += lowers(&z, o, &known);
-		at += z.length;
-		if (!known)
-			return false;
-		if (z.mnemonic == ZYDIS_MNEMONIC_MOV && depth == 8 &&
-		    writes_register(&z, o, ZYDIS_REGISTER_RBP) &&
-		    o[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    o[1].reg.value == ZYDIS_REGISTER_RSP && writes_above_frame(b, at, inside))
+		if (o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM && z->mnemonic != ZYDIS_MNEMONIC_NOP &&
+		    (has(way->returns, number_of(o[i].mem.base)) ||
+		     has(way->returns, number_of(o[i].mem.index))))
 			return true;
 	}
 	return false;
+}
+
+/* Sets *@value to the way behind the instruction, which writes to register @to. Return: false: nothing is known of @to. */
+static bool moves_to(const struct way *way, const ZydisDecodedInstruction *z,
+		     const ZydisDecodedOperand *o, unsigned int to, int64_t *below, bool *returns)
+{
+	const ZydisDecodedOperand *from = &o[1];
+	bool number = z->operand_count > 1 && from->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+	unsigned int reg;
+	int64_t at;
+
+	*returns = false;
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		*returns = is_return_slot(way, from, &at) && !at;
+		reg = from->type == ZYDIS_OPERAND_TYPE_REGISTER ? number_of(from->reg.value) : 16;
+		break;
+	case ZYDIS_MNEMONIC_LEA:
+		*returns = has(way->returns, number_of(from->mem.base)) ||
+			   has(way->returns, number_of(from->mem.index));
+		reg = from->mem.index == ZYDIS_REGISTER_NONE ? number_of(from->mem.base) : 16;
+		break;
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+		*returns = !number && from->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			   has(way->returns, number_of(from->reg.value));
+		*returns |= has(way->returns, to);
+		reg = number ? to : 16;
+		break;
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC: *returns = has(way->returns, to); return false;
+	default: return false;
+	}
+	*returns |= z->mnemonic == ZYDIS_MNEMONIC_MOV && has(way->returns, reg);
+	if (!has(way->frame, reg) || o[0].size != 64)
+		return false;
+	*below = way->below[reg];
+	if (z->mnemonic == ZYDIS_MNEMONIC_LEA)
+		*below -= from->mem.disp.value;
+	if (number)
+		*below += z->mnemonic == ZYDIS_MNEMONIC_SUB ? from->imm.value.s : -from->imm.value.s;
+	return true;
+}
+
+/* What the registers hold behind the instruction. */
+static void step(struct way *way, const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
+{
+	const struct way before = *way;
+
+	for (unsigned int i = 0; i < z->operand_count; i++) {
+		unsigned int to = o[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+						  (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+					  ? number_of(o[i].reg.value)
+					  : 16;
+		bool returns = false, known = false;
+
+		if (to == 16)
+			continue;
+		if (!i)
+			known = moves_to(&before, z, o, to, &way->below[to], &returns);
+		way->frame = (uint16_t)((way->frame & ~BIT(to)) | (known ? BIT(to) : 0));
+		way->returns = (uint16_t)((way->returns & ~BIT(to)) | (returns ? BIT(to) : 0));
+	}
+	if ((z->mnemonic != ZYDIS_MNEMONIC_PUSH && z->mnemonic != ZYDIS_MNEMONIC_POP) ||
+	    o[0].size != 64 ||
+	    (z->mnemonic == ZYDIS_MNEMONIC_POP && o[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	     number_of(o[0].reg.value) == RSP))
+		return;
+	way->frame |= BIT(RSP);
+	way->below[RSP] = before.below[RSP] + (z->mnemonic == ZYDIS_MNEMONIC_PUSH ? 8 : -8);
+}
+
+/* Goes on behind a branch, call or return. Return: true: at the next instruction. */
+static bool leads_on(struct callee *c, const struct way *way, const struct mp_insn *insn)
+{
+	struct way behind = *way;
+	uint32_t to = insn->disp_size && !insn->rip_relative
+			      ? mp_space_at(c->b->index, insn->target)
+			      : MP_NONE;
+
+	switch (insn->kind) {
+	case MP_INSN_OTHER:
+	case MP_INSN_SYSCALL: return true;
+	case MP_INSN_COND:
+	case MP_INSN_LOOP: add_way(c, way, to, false); return true;
+	case MP_INSN_JUMP: add_way(c, way, to, false); return false;
+	case MP_INSN_CALL:
+	case MP_INSN_ICALL:
+		/* It may not return, and then other code follows: that is seen on its own way first. */
+		behind.frame &= KEPT_BY_CALLS;
+		behind.returns &= KEPT_BY_CALLS;
+		add_way(c, &behind, way->at + insn->len, true);
+		return false;
+	default: return false;
+	}
+}
+
+static bool was_seen(struct callee *c, uint32_t at)
+{
+	for (uint32_t i = 0; i < c->nr_seen; i++)
+		if (c->seen[i] == at)
+			return true;
+	return false;
+}
+
+/* The instruction at @way->at, which names a register that matters. */
+static bool changes_here(struct callee *c, struct way *way, const struct mp_insn *insn)
+{
+	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction z;
+	bool framed;
+
+	if (!decode(c->b, way->at, &z, o))
+		return false;
+	if (touches_return(way, &z, o) ||
+	    (!way->below[RSP] &&
+	     (z.mnemonic == ZYDIS_MNEMONIC_POP || copies(&z, o, ZYDIS_REGISTER_RSP))))
+		return true;
+	/* A jump to the return address, or to a place behind. */
+	if (insn->kind == MP_INSN_IJUMP && o[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	    has(way->returns, number_of(o[0].reg.value)))
+		return true;
+	framed = z.mnemonic == ZYDIS_MNEMONIC_MOV && way->below[RSP] == 8 &&
+		 writes_register(&z, o, ZYDIS_REGISTER_RBP) &&
+		 o[1].type == ZYDIS_OPERAND_TYPE_REGISTER && o[1].reg.value == ZYDIS_REGISTER_RSP;
+	if (insn->kind == MP_INSN_OTHER)
+		step(way, &z, o);
+	return framed && writes_above_frame(c->b, way->at + z.length, c->inside);
+}
+
+static void follow(struct callee *c, struct way way)
+{
+	while (!c->changes && c->nr_seen < MAX_LOOK && has(way.frame, RSP) &&
+	       !was_seen(c, way.at)) {
+		const struct mp_span *span = mp_space_span(c->b->index, way.at);
+		const uint8_t *bytes = span ? span->bytes + (way.at - span->at) : NULL;
+		struct mp_insn_operands names;
+		struct mp_insn insn;
+
+		if (!bytes || mp_insn_decode(bytes, span->size - (way.at - span->at),
+					     mp_space_vaddr(c->b->index, way.at), &insn))
+			return;
+		c->seen[c->nr_seen++] = way.at;
+		if (!mp_insn_operands(bytes, &insn, &names) ||
+		    names.registers & (way.frame | way.returns))
+			c->changes = changes_here(c, &way, &insn);
+		if (!leads_on(c, &way, &insn))
+			return;
+		way.at += insn.len;
+	}
+}
+
+/* Does the code at @at change its return address, or read what stands there, before it returns? */
+static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
+{
+	struct callee c = {.b = b, .inside = !mp_bit(b->entries, at)};
+
+	add_way(&c, &(struct way){.frame = BIT(RSP)}, at, false);
+	while (c.nr_ways && !c.changes)
+		follow(&c, c.ways[--c.nr_ways]);
+	return c.changes;
 }
 
 /*

@@ -32,8 +32,23 @@ bool mp_is_word_section(const struct mp_section *sec)
 {
 	if (!(sec->flags & SHF_ALLOC) || (sec->flags & SHF_EXECINSTR) || is_unwind_section(sec))
 		return false;
-	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||
-	       sec->type == SHT_FINI_ARRAY || sec->type == SHT_PREINIT_ARRAY;
+	switch (sec->type) {
+	case SHT_NULL:
+	case SHT_NOBITS:
+	case SHT_SYMTAB:
+	case SHT_DYNSYM:
+	case SHT_STRTAB:
+	case SHT_RELA:
+	case SHT_REL:
+	case SHT_RELR:
+	case SHT_HASH:
+	case SHT_GNU_HASH:
+	case SHT_DYNAMIC:
+	case SHT_GNU_versym:
+	case SHT_GNU_verdef:
+	case SHT_GNU_verneed: return false;
+	default: return true; /* a program may give its sections types of its own */
+	}
 }
 
 static void static_relocs(const struct mp_cfg_build *b, mp_word_fn *fn, void *ctx)
@@ -79,8 +94,7 @@ static bool is_own_section(const struct mp_section *sec)
 {
 	const char *name = sec->name;
 
-	return sec->type == SHT_PROGBITS && (sec->flags & SHF_ALLOC) &&
-	       !(sec->flags & SHF_EXECINSTR) &&
+	return mp_is_word_section(sec) &&
 	       (*name == '_' || (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z'));
 }
 

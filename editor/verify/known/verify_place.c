@@ -20,8 +20,9 @@
 #include "editor/verify/known/verify_place.h"
 #include "editor/verify/read/verify_eh.h"
 
-/* Other fields may stand before the first word. */
-#define HEAD 8
+/* Other fields may stand before the first word: packed ones, or more of whole words. */
+#define PACKED 8
+#define HEAD   64
 /* Bytes from one row of a table to the next. */
 #define ROW 64
 /* Bytes from an address that an operand names to a word that belongs to it, where numbers may be addresses. */
@@ -118,7 +119,8 @@ static void look_at(const struct vf *vf, struct word w, uint64_t *read)
 	struct vf_fde *fde = NULL;
 	int nr = w.size == 2 ? 4 : 2;
 
-	if (vf->o->relinkable && mp_elf_reloc_at(vf->o, w.at))
+	/* Relocations tell of words of data; those among code are taken for operands. */
+	if (vf->o->relinkable && !vf_is_text(vf, w.at) && mp_elf_reloc_at(vf->o, w.at))
 		return;
 	for (int i = 0; i < nr; i++, w.at += w.size) {
 		struct vf_fde *in;
@@ -203,7 +205,7 @@ static void look_at_words(const struct vf *vf, uint64_t table, uint64_t *read)
 	const uint8_t *head = mp_elf_bytes(vf->o, table, HEAD + 8);
 	uint64_t end = vf_bits_next(&vf->old.data_ref, table + 1, table + HEAD + 1);
 
-	for (uint64_t at = table; at < end; at++) {
+	for (uint64_t at = table; at < end; at += at < table + PACKED ? 1 : 4) {
 		for (uint8_t size = 4; size <= 8; size *= 2) {
 			if (head && !may_lead(vf, head + (at - table), size, at, table))
 				continue;
@@ -212,7 +214,7 @@ static void look_at_words(const struct vf *vf, uint64_t table, uint64_t *read)
 					(struct word){at, 0, size, FROM_ZERO,
 						      size == 4 ? table : 0},
 					read);
-			if (!vf->o->relinkable)
+			if (!vf->o->relinkable || vf_is_text(vf, table))
 				look_at(vf, (struct word){at, 0, size, FROM_WORD, table}, read);
 			look_at(vf, (struct word){at, table, size, FROM_BASE, table}, read);
 			if (vf->old.got_base)
@@ -276,10 +278,10 @@ static bool is_usual(const char *name)
 {
 	static const char *const usual[] = {
 		".rodata", ".data",	".ldata",    ".lrodata",    ".got",   ".dyn",
-		".gnu",	   ".tdata",	".tm_",	     ".interp",	    ".note",  ".hash",
+		".gnu",	   ".tdata",	".tm_",	     ".interp",	    ".note.g", ".hash",
 		".rel",	   ".init_arr", ".fini_",    ".preinit",    ".ctors", ".dtors",
 		".jcr",	   ".stapsdt",	".eh_frame", ".gcc_except", ".debug", ".sframe",
-		".qt",	   ".comment",
+		".qt",	   ".comment",	".note.ABI", ".note.pack",
 	};
 
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
@@ -290,8 +292,11 @@ static bool is_usual(const char *name)
 
 static void look_at_own(const struct vf *vf, const struct mp_section *sec)
 {
+	/* Two characters of a note lead anywhere. */
+	const uint8_t least = sec->type == SHT_NOTE ? 4 : 2;
+
 	for (uint64_t at = sec->vaddr; at < sec->vaddr + sec->size; at++) {
-		for (uint8_t size = 2; size <= 8 && at + size <= sec->vaddr + sec->size;
+		for (uint8_t size = least; size <= 8 && at + size <= sec->vaddr + sec->size;
 		     size *= 2) {
 			if (size > 2)
 				take(vf, (struct word){at, 0, size, FROM_WORD, 0});
@@ -509,11 +514,45 @@ static void look_at_numbers(const struct vf *vf, const struct mp_section *sec, u
 	}
 }
 
+/* Other files know a place inside a function by a dynamic symbol. */
+static void look_at_symbols(const struct vf *vf)
+{
+	for (uint32_t i = vf->o->nr_symbols; i && vf->o->symbols[i - 1].dynamic; i--) {
+		const struct mp_symbol *sym = &vf->o->symbols[i - 1];
+		struct vf_fde *fde = sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS &&
+						     (sym->type == STT_NOTYPE || sym->type == STT_FUNC) &&
+						     vf_is_text(vf, sym->vaddr) &&
+						     vf_bits_get(&vf->old.grid, sym->vaddr)
+					     ? around(vf, sym->vaddr)
+					     : NULL;
+
+		if (fde)
+			fde->flags |= VF_FDE_PLACE;
+	}
+}
+
+/* Tables among code, which another function names: outside of functions, or behind the code of one. */
+static void look_at_code(const struct vf *vf, uint64_t *read)
+{
+	for (size_t i = 0; i < vf->old.names.nr; i++) {
+		const struct vf_ref *name = &vf->old.names.list[i];
+		const struct vf_fde *fde = vf_is_text(vf, name->to) ? vf_eh_find(&vf->old.eh, name->to)
+								   : NULL;
+
+		if (!vf_is_text(vf, name->to) ||
+		    (fde && (fde->start == name->to || name->insn - fde->start < fde->size)))
+			continue;
+		look_at_table(vf, name->to, read);
+	}
+}
+
 void vf_find_places(const struct vf *vf)
 {
 	/* Bytes of functions that names_any() has read for tables, and for words. */
 	uint64_t read = 0, words = 0;
 
+	look_at_symbols(vf);
+	look_at_code(vf, &read);
 	look_at_relocs(vf, vf->o->relocs, vf->o->nr_relocs, &words);
 	look_at_relocs(vf, vf->o->dyn_relocs, vf->o->nr_dyn_relocs, &words);
 	for (uint32_t i = 0; i < vf->o->nr_sections; i++) {
@@ -522,7 +561,7 @@ void vf_find_places(const struct vf *vf)
 
 		if (!vf_holds_words(vf, sec) || (sec->flags & SHF_EXECINSTR))
 			continue;
-		if (sec->type == SHT_PROGBITS && !is_usual(sec->name)) {
+		if (!is_usual(sec->name)) {
 			if (sec->flags & SHF_WRITE)
 				look_at_variables(vf, sec);
 			else

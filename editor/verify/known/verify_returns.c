@@ -3,7 +3,8 @@
  * verify_returns - marks functions with a call of one that changes its return address.
  *
  * The callee reads constants behind the call, or skips an instruction there: the bytes behind the call must be the
- * original's. It changes its return address before it calls others, or by the frame pointer. Called by verify_scan.
+ * original's. Its first instructions are read on all ways, also behind jumps to other functions, and what registers hold of
+ * the return address and of its place is followed. Called by verify_scan.
  */
 #include <string.h>
 
@@ -13,9 +14,10 @@
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/known/verify_returns.h"
 
-/* Number of instructions that are read from a function's start. */
-#define FIRST 12
-/* Bytes to read of code without unwind information, or from the middle of a function. */
+/* Number of instructions that are read from a function's start on, and of ways that are kept to be read. */
+#define FIRST 64
+#define WAYS  16
+/* Bytes to read from the middle of a function. */
 #define BARE 256
 
 /* Does the instruction write to the 8 bytes at @disp from @base, or compute this address? */
@@ -85,57 +87,269 @@ static bool writes_above_frame(const struct vf *vf, const struct vf_fde *fde, ui
 	return false;
 }
 
-/* The stack pointer's distance from the return address behind the instruction; -1: not known. */
-static int64_t distance_behind(const struct vf_full *f, int64_t distance)
-{
-	bool number = f->z.operand_count > 1 && f->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+/* What is known of a register: nothing; the return address, or a sum with it; so many bytes below the place of it. */
+struct value {
+	enum {
+		ANYTHING,
+		RETURNS_TO,
+		BELOW
+	} kind;
+	int64_t bytes;
+};
 
-	if (!sets(f, ZYDIS_REGISTER_RSP))
-		return distance;
+#define NR_REGS 16
+#define SP	4
+#define BP	5
+
+/* A place to go on from, and the general registers there. */
+struct going {
+	uint64_t at;
+	struct value reg[NR_REGS];
+};
+
+struct reading {
+	const struct vf *vf;
+	uint64_t most; /* bytes to read for writes by the frame pointer */
+	uint64_t done[FIRST];
+	unsigned int nr_done, nr_later, nr_last;
+	struct going later[WAYS]; /* ways that branches lead to */
+	struct going last[WAYS];  /* behind calls, which may not return: other code may follow those */
+};
+
+static const struct value nothing = {ANYTHING, 0};
+
+/* The value of register @reg, or of the register that it is a part of. */
+static struct value value_of(const struct going *g, ZydisRegister reg)
+{
+	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	if (full < ZYDIS_REGISTER_RAX || full > ZYDIS_REGISTER_R15)
+		return nothing;
+	return g->reg[full - ZYDIS_REGISTER_RAX];
+}
+
+/* Sets *@off to how many bytes behind the start of the return address @op begins. Return: false: not known. */
+static bool slot_offset(const struct going *g, const ZydisDecodedOperand *op, int64_t *off)
+{
+	struct value base;
+
+	if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.index != ZYDIS_REGISTER_NONE)
+		return false;
+	base = value_of(g, op->mem.base);
+	*off = op->mem.disp.value - base.bytes;
+	return base.kind == BELOW;
+}
+
+/* The value that the instruction gives to its first operand, a register. */
+static struct value result(const struct going *g, const struct vf_full *f)
+{
+	const ZydisDecodedOperand *to = &f->op[0], *from = &f->op[1];
+	struct value old = value_of(g, to->reg.value), value = nothing;
+	bool constant = from->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+	int64_t off;
+
+	if (f->z.operand_count < 2)
+		return nothing;
 	switch (f->z.mnemonic) {
-	case ZYDIS_MNEMONIC_PUSH: return f->op[0].size == 64 ? distance + 8 : -1;
-	case ZYDIS_MNEMONIC_POP:
-		return f->op[0].size == 64 && f->op[0].reg.value != ZYDIS_REGISTER_RSP
-			       ? distance - 8
-			       : -1;
-	case ZYDIS_MNEMONIC_SUB: return number ? distance + f->op[1].imm.value.s : -1;
-	case ZYDIS_MNEMONIC_ADD: return number ? distance - f->op[1].imm.value.s : -1;
-	default: return -1;
+	case ZYDIS_MNEMONIC_MOV:
+		if (from->type == ZYDIS_OPERAND_TYPE_REGISTER)
+			value = value_of(g, from->reg.value);
+		else if (slot_offset(g, from, &off) && !off)
+			value.kind = RETURNS_TO;
+		break;
+	case ZYDIS_MNEMONIC_LEA:
+		if (slot_offset(g, from, &off))
+			value = (struct value){BELOW, -off};
+		else if (value_of(g, from->mem.base).kind == RETURNS_TO ||
+			 value_of(g, from->mem.index).kind == RETURNS_TO)
+			value.kind = RETURNS_TO;
+		break;
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+		value = old;
+		if (old.kind == BELOW && constant)
+			value.bytes += f->z.mnemonic == ZYDIS_MNEMONIC_ADD ? -from->imm.value.s
+									   : from->imm.value.s;
+		else if (old.kind == BELOW)
+			value = nothing;
+		if (from->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    value_of(g, from->reg.value).kind == RETURNS_TO)
+			value.kind = RETURNS_TO;
+		break;
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC:
+		if (old.kind == RETURNS_TO)
+			value = old;
+		break;
+	default: break;
+	}
+	/* A part of the stack pointer says nothing. */
+	return value.kind == BELOW && to->size != 64 ? nothing : value;
+}
+
+static void execute(struct going *g, const struct vf_full *f)
+{
+	struct value first = f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? result(g, f) : nothing;
+	struct value sp = g->reg[SP];
+	bool push = f->z.mnemonic == ZYDIS_MNEMONIC_PUSH, pop = f->z.mnemonic == ZYDIS_MNEMONIC_POP;
+
+	for (uint8_t i = 0; i < f->z.operand_count; i++) {
+		ZydisRegister full;
+
+		if (f->op[i].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    !(f->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64,
+							f->op[i].reg.value);
+		if (full >= ZYDIS_REGISTER_RAX && full <= ZYDIS_REGISTER_R15)
+			g->reg[full - ZYDIS_REGISTER_RAX] = i ? nothing : first;
+	}
+	if ((push || pop) && f->op[0].size == 64 &&
+	    !(pop && f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	      f->op[0].reg.value == ZYDIS_REGISTER_RSP)) {
+		sp.bytes += push ? 8 : -8;
+		g->reg[SP] = sp;
 	}
 }
 
-/* Nothing follows the instruction but by a branch or behind a call. */
-static bool leaves(const struct vf_full *f)
+/* Does the instruction change the return address, take the address of its place, or use what stands behind the call? */
+static bool meddles(const struct going *g, const struct vf_full *f)
 {
-	return f->z.meta.category == ZYDIS_CATEGORY_RET ||
-	       f->z.meta.category == ZYDIS_CATEGORY_CALL ||
-	       f->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR;
-}
+	bool indirect = f->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR &&
+			f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
 
-/* @framed: the function has unwind information, which tells where it ends. */
-static bool changes_return(const struct vf *vf, const struct vf_fde *fde, bool framed)
-{
-	uint64_t at = fde->start, end = at + fde->size;
-	int64_t distance = 0;
+	if (!g->reg[SP].bytes &&
+	    (f->z.mnemonic == ZYDIS_MNEMONIC_POP || copies(f, ZYDIS_REGISTER_RSP)))
+		return true;
+	if (indirect && value_of(g, f->op[0].reg.value).kind == RETURNS_TO)
+		return true;
+	for (uint8_t i = 0; i < f->z.operand_count; i++) {
+		const ZydisDecodedOperand *op = &f->op[i];
+		int64_t off;
 
-	for (int n = 0; n < FIRST; n++) {
-		struct vf_full f;
-
-		if (!vf_decode_full(vf, at, end, &f) || leaves(&f))
-			return false;
-		if (writes_at(&f, ZYDIS_REGISTER_RSP, distance) ||
-		    (!distance && copies(&f, ZYDIS_REGISTER_RSP)) ||
-		    (f.z.mnemonic == ZYDIS_MNEMONIC_POP && !distance))
+		if (op->type != ZYDIS_OPERAND_TYPE_MEMORY)
+			continue;
+		if (op->mem.type == ZYDIS_MEMOP_TYPE_MEM && f->z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+		    (value_of(g, op->mem.base).kind == RETURNS_TO ||
+		     value_of(g, op->mem.index).kind == RETURNS_TO))
 			return true;
-		at += f.z.length;
-		distance = distance_behind(&f, distance);
-		if (distance < 0)
-			return false;
-		if (framed && distance == 8 && f.z.mnemonic == ZYDIS_MNEMONIC_MOV &&
-		    sets(&f, ZYDIS_REGISTER_RBP) && f.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    f.op[1].reg.value == ZYDIS_REGISTER_RSP && writes_above_frame(vf, fde, at))
+		/* The word to which push writes is hidden. */
+		if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN || !slot_offset(g, op, &off))
+			continue;
+		if (f->z.mnemonic == ZYDIS_MNEMONIC_LEA ? !off
+							: op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+								  off < 8 &&
+								  off + (op->size + 7) / 8 > 0)
 			return true;
 	}
+	return false;
+}
+
+/* Keeps @g for later, from @at on. */
+static void keep(struct going *list, unsigned int *nr, const struct going *g, uint64_t at)
+{
+	if (*nr == WAYS)
+		return;
+	list[*nr] = *g;
+	list[(*nr)++].at = at;
+}
+
+/* Notes where control goes but to the next instruction. Return: false: it does not go there. */
+static bool goes_on(struct reading *r, const struct going *g, const struct vf_full *f)
+{
+	uint64_t next = g->at + f->z.length;
+	bool relative = f->z.raw.imm[0].is_relative;
+	uint64_t to = next + (relative ? (uint64_t)f->z.raw.imm[0].value.s : 0);
+	struct going behind = *g;
+
+	switch (f->z.meta.category) {
+	case ZYDIS_CATEGORY_COND_BR:
+		if (relative)
+			keep(r->later, &r->nr_later, g, to);
+		return true;
+	case ZYDIS_CATEGORY_UNCOND_BR:
+		if (relative)
+			keep(r->later, &r->nr_later, g, to);
+		return false;
+	case ZYDIS_CATEGORY_CALL:
+		for (unsigned int i = 0; i < NR_REGS; i++)
+			if (i != SP && i != BP && i != 3 && i < 12)
+				behind.reg[i] = nothing;
+		keep(r->last, &r->nr_last, &behind, next);
+		return false;
+	default:
+		return f->z.meta.category != ZYDIS_CATEGORY_RET &&
+		       f->z.mnemonic != ZYDIS_MNEMONIC_UD2 && f->z.mnemonic != ZYDIS_MNEMONIC_HLT &&
+		       f->z.mnemonic != ZYDIS_MNEMONIC_INT3;
+	}
+}
+
+static bool is_done(const struct reading *r, uint64_t at)
+{
+	for (unsigned int i = 0; i < r->nr_done; i++)
+		if (r->done[i] == at)
+			return true;
+	return false;
+}
+
+/* Where the text of the segment with @at ends; 0: that is no text. */
+static uint64_t text_end(const struct vf *vf, uint64_t at)
+{
+	for (uint32_t i = 0; i < vf->old.nr_texts; i++)
+		if (at >= vf->old.texts[i].start && at < vf->old.texts[i].end)
+			return vf->old.texts[i].end;
+	return 0;
+}
+
+/* mov %rsp, %rbp behind push %rbp */
+static bool makes_frame(const struct going *g, const struct vf_full *f)
+{
+	return f->z.mnemonic == ZYDIS_MNEMONIC_MOV && g->reg[SP].bytes == 8 &&
+	       sets(f, ZYDIS_REGISTER_RBP) && f->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       f->op[1].reg.value == ZYDIS_REGISTER_RSP;
+}
+
+/* Does the function write above its frame from @at on? Its unwind information tells where it ends. */
+static bool writes_by_frame(const struct reading *r, uint64_t at)
+{
+	const struct vf_fde *fde = vf_eh_find(&r->vf->old.eh, at);
+	uint64_t left = fde ? fde->start + fde->size - at : 0;
+	struct vf_fde rest = {.start = at, .size = left < r->most ? left : r->most};
+
+	return left && writes_above_frame(r->vf, &rest, at);
+}
+
+/* Reads from @g on, up to a place where nothing follows or that was read before. */
+static bool read_way(struct reading *r, struct going g)
+{
+	struct vf_full f;
+
+	while (r->nr_done < FIRST && g.reg[SP].kind == BELOW && !is_done(r, g.at) &&
+	       vf_decode_full(r->vf, g.at, text_end(r->vf, g.at), &f)) {
+		uint64_t next = g.at + f.z.length;
+
+		r->done[r->nr_done++] = g.at;
+		if (meddles(&g, &f) || (makes_frame(&g, &f) && writes_by_frame(r, next)))
+			return true;
+		if (!goes_on(r, &g, &f))
+			return false;
+		execute(&g, &f);
+		g.at = next;
+	}
+	return false;
+}
+
+/* Does the code at @at do so? @most: see struct reading. */
+static bool changes_return(const struct vf *vf, uint64_t at, uint64_t most)
+{
+	struct reading r = {.vf = vf, .most = most};
+	struct going start = {.at = at};
+
+	start.reg[SP] = (struct value){BELOW, 0};
+	r.later[r.nr_later++] = start;
+	while (r.nr_later || r.nr_last)
+		if (read_way(&r, r.nr_later ? r.later[--r.nr_later] : r.last[--r.nr_last]))
+			return true;
 	return false;
 }
 
@@ -186,15 +400,12 @@ static bool find_inside(const struct vf *vf, const struct vf_fde *fde, struct vf
 						    to != fde->start + k + 5
 					    ? vf_eh_find(&vf->old.eh, to)
 					    : NULL;
-		struct vf_fde inner = {.start = to};
 
 		if (!in || in->start == to || vf_bits_get(asked, to))
 			continue;
 		vf_bits_set(asked, to);
 		/* Many calls may lead into one FDE. */
-		inner.size = in->start + in->size - to;
-		inner.size = inner.size < BARE ? inner.size : BARE;
-		if (!changes_return(vf, &inner, true))
+		if (!changes_return(vf, to, BARE))
 			continue;
 		vf_bits_set(changing, to);
 		any = true;
@@ -202,22 +413,42 @@ static bool find_inside(const struct vf *vf, const struct vf_fde *fde, struct vf
 	return any;
 }
 
+/* Sets a bit for each place to which a direct call may lead: only these are read. */
+static void find_called(const struct vf *vf, struct vf_bits *called)
+{
+	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
+		const struct vf_fde *fde = &vf->old.eh.fdes[i];
+		const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size), *call = p;
+
+		while (call && fde->size >= 5 &&
+		       (call = memchr(call, 0xe8, fde->size - 4 - (uint64_t)(call - p)))) {
+			uint64_t next = fde->start + (uint64_t)(call - p) + 5;
+
+			vf_bits_set(called, vf_displacement_target(call + 1, next));
+			if (++call - p > (ptrdiff_t)(fde->size - 5))
+				break;
+		}
+	}
+}
+
 int vf_find_returns(const struct vf *vf)
 {
 	const struct vf_eh *eh = &vf->old.eh;
-	struct vf_bits changing = {0}, asked = {0};
+	struct vf_bits changing = {0}, asked = {0}, called = {0};
 	uint64_t end = vf->old.text_end;
 	bool any = false;
 	int ret = vf_bits_init(&changing, vf->old.text_start, end);
 
 	if (!ret)
 		ret = vf_bits_init(&asked, vf->old.text_start, end);
-	if (ret) {
-		vf_bits_fini(&changing);
-		return ret;
-	}
+	if (!ret)
+		ret = vf_bits_init(&called, vf->old.text_start, end);
+	if (ret)
+		goto out;
+	find_called(vf, &called);
 	for (uint32_t i = 0; i < eh->nr_fdes; i++) {
-		if (!changes_return(vf, &eh->fdes[i], true))
+		if (!vf_bits_get(&called, eh->fdes[i].start) ||
+		    !changes_return(vf, eh->fdes[i].start, UINT64_MAX))
 			continue;
 		vf_bits_set(&changing, eh->fdes[i].start);
 		any = true;
@@ -227,16 +458,17 @@ int vf_find_returns(const struct vf *vf)
 	/* Code without unwind information */
 	for (uint64_t at = vf_bits_next(&vf->old.target, vf->old.text_start, end); at < end;
 	     at = vf_bits_next(&vf->old.target, at + 1, end)) {
-		struct vf_fde bare = {.start = at, .size = end - at < BARE ? end - at : BARE};
-
-		if (vf_eh_find(eh, at) || !changes_return(vf, &bare, false))
+		if (!vf_bits_get(&called, at) || vf_eh_find(eh, at) ||
+		    !changes_return(vf, at, 0))
 			continue;
 		vf_bits_set(&changing, at);
 		any = true;
 	}
 	for (uint32_t i = 0; any && i < eh->nr_fdes; i++)
 		mark_callers(vf, &eh->fdes[i], &changing);
+out:
+	vf_bits_fini(&called);
 	vf_bits_fini(&asked);
 	vf_bits_fini(&changing);
-	return 0;
+	return ret;
 }

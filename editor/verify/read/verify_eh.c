@@ -452,6 +452,15 @@ bool vf_holds_words(const struct vf *vf, const struct mp_section *sec)
 	    sec->vaddr == vf->old.eh.vaddr || sec->vaddr == vf->old.eh.hdr_vaddr ||
 	    !strncmp(sec->name, ".gcc_except_table", 17))
 		return false;
-	return sec->type == SHT_PROGBITS || sec->type == SHT_INIT_ARRAY ||
-	       sec->type == SHT_FINI_ARRAY || sec->type == SHT_PREINIT_ARRAY;
+	/* Sections that the linker makes have types of their own, and programs may invent some. */
+	switch (sec->type) {
+	case SHT_PROGBITS:
+	case SHT_NOTE:
+	case SHT_INIT_ARRAY:
+	case SHT_FINI_ARRAY:
+	case SHT_PREINIT_ARRAY: return true;
+	default: return sec->type >= SHT_LOOS && sec->type != SHT_GNU_HASH &&
+			sec->type != SHT_GNU_versym && sec->type != SHT_GNU_verdef &&
+			sec->type != SHT_GNU_verneed;
+	}
 }

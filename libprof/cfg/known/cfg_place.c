@@ -12,12 +12,14 @@
  */
 #include <errno.h>
 
+#include "libprof/base/search.h"
 #include "libprof/cfg/cfg_words.h"
 
 struct places {
 	struct mp_cfg_build *b;
 	uint64_t lo, range; /* of the text */
 	bool absolute;	    /* numbers may be addresses */
+	bool code;	    /* looks at tables among code */
 	uint64_t *compared; /* operands that names() has compared so far */
 };
 
@@ -96,15 +98,17 @@ static bool names(const struct places *p, uint32_t func, uint32_t data)
 {
 	const struct mp_cfg_build *b = p->b;
 	const struct mp_func *f = &b->cfg->funcs[func];
+	const struct mp_ref *list = p->code ? b->code_refs : b->ref_list;
+	uint32_t nr = p->code ? b->nr_code_refs : b->nr_refs;
 
 	for (uint32_t r = f->first_range; r < f->first_range + f->nr_ranges; r++) {
 		const struct mp_part *part = &b->index->parts[b->part_of_range[r]];
 
-		for (uint32_t i = mp_ref_first(b, part->at);
-		     i < b->nr_refs && b->ref_list[i].at < part->end; i++) {
+		for (uint32_t i = mp_search(k, 0, nr, list[k].at < part->at);
+		     i < nr && list[i].at < part->end; i++) {
 			if (++*p->compared > MAX_COMPARED)
 				return false; /* the function stays */
-			if (b->ref_list[i].target == data)
+			if (list[i].target == data)
 				return true;
 		}
 	}
@@ -113,8 +117,9 @@ static bool names(const struct places *p, uint32_t func, uint32_t data)
 
 /* A base that is the word's own place. */
 #define OWN_PLACE UINT64_MAX
-/* A table may begin with other fields, and its words may be packed. */
-#define MAX_HEAD 8
+/* A table may begin with other fields, and its words may be packed; with a head of whole fields it may begin later. */
+#define MAX_PACKED 8
+#define MAX_HEAD   64
 /* Bytes from one row of a table to the next. */
 #define MAX_GAP 64
 
@@ -141,7 +146,7 @@ static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base,
 			return;
 		value[i] = place_at(bytes, width, base == OWN_PLACE ? where : base);
 		if (value[i] - p->lo >= p->range || value[i] == base || mp_bit(b->in_table, at) ||
-		    mp_space_is_text(b->index, at) || !is_companion(p, value[i], &func))
+		    mp_space_is_text(b->index, at) != p->code || !is_companion(p, value[i], &func))
 			return;
 		for (unsigned int k = 0; k < i; k++)
 			if (value[k] == value[i])
@@ -149,7 +154,8 @@ static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base,
 		low |= value[i] & 0xff;
 	}
 	/* Small numbers look like addresses if they are read a byte too early. */
-	if (func == MP_NONE || !low || (b->elf->relinkable && mp_elf_reloc_at(b->elf, vaddr)) ||
+	if (func == MP_NONE || !low ||
+	    (b->elf->relinkable && !p->code && mp_elf_reloc_at(b->elf, vaddr)) ||
 	    (jumps_indirectly(b, func) && (table == MP_NONE || names(p, func, table))))
 		return;
 	/* Here is a table: whatever follows may belong to it. */
@@ -241,7 +247,7 @@ static void look_at_table(const struct places *p, uint64_t table, uint32_t first
 	/* The next address that something names is another table. */
 	if (head)
 		end = table + (mp_bits_next(b->refs, first + 1, first + MAX_HEAD + 1) - first);
-	for (uint64_t at = table; at < end; at++) {
+	for (uint64_t at = table; at < end; at += at - table < MAX_PACKED ? 1 : 4) {
 		const uint8_t *word = head ? head + (at - table) : NULL;
 		uint32_t place = head ? first : mp_space_at(b->index, at);
 
@@ -252,7 +258,7 @@ static void look_at_table(const struct places *p, uint64_t table, uint32_t first
 				continue;
 			if (p->absolute && may_lead(p, word, width, 0))
 				look_at_words(p, at, 0, width, width == 4 ? first : MP_NONE);
-			if (!b->elf->relinkable && may_lead(p, word, width, at))
+			if ((!b->elf->relinkable || p->code) && may_lead(p, word, width, at))
 				look_at_words(p, at, OWN_PLACE, width, first);
 			if (may_lead(p, word, width, table))
 				look_at_words(p, at, table, width, first);
@@ -267,6 +273,24 @@ static void look_at_table(const struct places *p, uint64_t table, uint32_t first
 			if (may_lead(p, head, width, b->bases[k]) &&
 			    leads_on(p, table, b->bases[k], width))
 				look_at_words(p, table, b->bases[k], width, MP_NONE);
+}
+
+/*
+ * Hand-written code has tables beside it: outside of functions, or behind the code of another function. Operands name few
+ * such places.
+ */
+static void look_at_code(struct places p)
+{
+	const struct mp_cfg_build *b = p.b;
+
+	p.code = true;
+	for (uint32_t i = 0; i < b->nr_code_refs; i++) {
+		uint32_t target = b->code_refs[i].target, part = mp_part_at(b->index, target);
+
+		if (mp_space_is_text(b->index, target) && !mp_bit(b->entries, target) &&
+		    (part == MP_NONE || part != mp_part_at(b->index, b->code_refs[i].at)))
+			look_at_table(&p, mp_space_vaddr(b->index, target), target);
+	}
 }
 
 static void look_at_named(const struct places *p)
@@ -301,12 +325,12 @@ static bool is_own_section(const struct mp_section *sec)
 	static const char *const known[] = {
 		".rodata", ".data",    ".ldata",    ".lrodata",	   ".got",     ".dyn",
 		".gnu",	   ".tdata",   ".init_arr", ".fini_",	   ".preinit", ".ctors",
-		".dtors",  ".jcr",     ".tm_",	    ".interp",	   ".note",    ".hash",
+		".dtors",  ".jcr",     ".tm_",	    ".interp",	   ".note.g",  ".hash",
 		".rel",	   ".stapsdt", ".eh_frame", ".gcc_except", ".debug",   ".sframe",
-		".qt",	   ".comment",
+		".qt",	   ".comment", ".note.ABI", ".note.pack",
 	};
 
-	if (sec->type != SHT_PROGBITS || !(sec->flags & SHF_ALLOC) || sec->flags & SHF_EXECINSTR)
+	if (!mp_is_word_section(sec))
 		return false;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strncmp(sec->name, known[i], strlen(known[i])))
@@ -320,8 +344,11 @@ static void look_at_constants(const struct places *p, const struct mp_section *s
 {
 	const struct mp_cfg_build *b = p->b;
 
+	/* Notes are texts as well, of which pairs of characters lead anywhere. */
+	const unsigned int least = sec->type == SHT_NOTE ? 4 : 2;
+
 	for (uint64_t off = 0; off < sec->size; off++) {
-		for (unsigned int width = 2; width <= 8 && off + width <= sec->size; width *= 2) {
+		for (unsigned int width = least; width <= 8 && off + width <= sec->size; width *= 2) {
 			const uint8_t *word = bytes + off;
 
 			if (width > 2) {
@@ -428,6 +455,20 @@ static void look_at_own(const struct places *p, const struct mp_section *sec)
 	look_at_entries(p, sec, bytes);
 }
 
+/* A dynamic symbol that is no function's: other files know the place by it, or a table. */
+static void look_at_symbols(const struct places *p)
+{
+	const struct mp_elf *elf = p->b->elf;
+
+	for (uint32_t i = p->b->first_dynsym; i < elf->nr_symbols; i++) {
+		const struct mp_symbol *sym = &elf->symbols[i];
+
+		if (sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS &&
+		    (sym->type == STT_NOTYPE || sym->type == STT_FUNC))
+			take(p, sym->vaddr);
+	}
+}
+
 void mp_cfg_find_places(struct mp_cfg_build *b)
 {
 	uint64_t hi = 0, compared = 0;
@@ -447,5 +488,7 @@ void mp_cfg_find_places(struct mp_cfg_build *b)
 	p.range = hi - p.lo;
 	for (uint32_t i = 0; i < b->elf->nr_sections; i++)
 		look_at_own(&p, &b->elf->sections[i]);
+	look_at_symbols(&p);
 	look_at_named(&p);
+	look_at_code(p);
 }
