@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <unistd.h>
 
 #include "daemon/source/last_stacks.h"
 #include "libprof/base/mappings.h"
@@ -50,7 +49,7 @@ static size_t mapping_size(uint64_t start)
 	struct mp_mapping map;
 	size_t size = 0;
 
-	if (!mp_mappings_open(&maps, getpid()))
+	if (!mp_mappings_open(&maps, 0))
 		while (!size && mp_mappings_next(&maps, &map) > 0)
 			if (map.start == start)
 				size = map.end - map.start;

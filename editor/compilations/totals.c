@@ -40,7 +40,7 @@ static int find_bias(pid_t pid, const struct mp_elf *elf, uint64_t *bias, struct
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	n = readlink(path, exe, PATH_MAX);
-	if (n < 0)
+	if (n <= 0)
 		return mp_err_set(err, errno, "%s: %s", path, strerror(errno));
 	exe[n] = '\0';
 	r = mp_mappings_open(&maps, pid);

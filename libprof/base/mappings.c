@@ -10,11 +10,13 @@
 
 int mp_mappings_open(struct mp_mappings *out, pid_t pid)
 {
-	char name[64];
+	char name[64] = "/proc/self/maps";
 
 	out->line = NULL;
 	out->room = 0;
-	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	/* By its number, this process is not found in the /proc of another namespace. */
+	if (pid)
+		snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
 	out->file = fopen(name, "re");
 	if (!out->file)
 		return -errno;

@@ -27,7 +27,10 @@ struct mp_mappings {
 	char buffer[4096];
 };
 
-/* Return: 0 or -errno: -ENOENT: there is no such process. Ownership: mp_mappings_close(), also after an error. */
+/*
+ * mp_mappings_open - @pid: 0: this process.
+ * Return: 0 or -errno: -ENOENT: there is no such process. Ownership: mp_mappings_close(), also after an error.
+ */
 int mp_mappings_open(struct mp_mappings *out, pid_t pid);
 /*
  * mp_mappings_next - the next mapping.

@@ -281,26 +281,26 @@ def prepare(directory):
 
 
 def prepare_large(directory):
-    """The inputs of LARGE, once; those whose programs lack are left out."""
-    if os.path.exists(f"{directory}/.large"):
-        return
-    packages = {"train": ("re2", "re2/*.cc"), "test": ("fmtlib", "src/os.cc")}
-    run([f"{ROOT}/scripts/works/programs", "--sources", *(p for p, _ in packages.values())], ROOT)
-    for which, (package, files) in packages.items():
-        script = f"for f in {files}; do g++ -E -P -I. -Iinclude $f >{directory}/{which}.$(basename $f .cc).ii; done"
-        run(["sh", "-ec", script], f"{CACHE}/src/{package}")
-    if shutil.which("grops"):
+    """The inputs of LARGE, each once; those whose tools lack are left out."""
+    def lacks(*names):
+        return not all(os.path.exists(f"{directory}/{n}") for n in names)
+
+    if lacks("train.re2.ii", "test.os.ii"):
+        packages = {"train": ("re2", "re2/*.cc"), "test": ("fmtlib", "src/os.cc")}
+        run([f"{ROOT}/scripts/works/programs", "--sources", *(p for p, _ in packages.values())], ROOT)
+        for which, (package, files) in packages.items():
+            script = f"for f in {files}; do g++ -E -P -I. -Iinclude $f >{directory}/{which}.$(basename $f .cc).ii; done"
+            run(["sh", "-ec", script], f"{CACHE}/src/{package}")
+    if lacks("train.ps", "test.ps") and shutil.which("grops"):
         run(["sh", "-c", f"zcat -f /usr/share/man/man1/bash.1.gz /usr/share/man/man1/git.1.gz | "
              f"groff -t -man -Tps >{directory}/train.ps"], directory)
-    with open(f"{directory}/test.ps", "w", encoding="ascii") as f:
-        f.write(drawing())
-    if shutil.which("ffmpeg"):
+        with open(f"{directory}/test.ps", "w", encoding="ascii") as f:
+            f.write(drawing())
+    if lacks("train.avi", "test.mkv") and shutil.which("ffmpeg"):
         for video, audio, codec, out in (("testsrc2=size=640x360", "sine", "mpeg4", "train.avi"),
                                          ("mandelbrot=size=480x270", "anoisesrc=seed=1", "mpeg2video", "test.mkv")):
             run(["ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "lavfi", "-i", video, "-f", "lavfi", "-i", audio,
                  "-t", "3", "-c:v", codec, "-q:v", "4", out], directory)
-    with open(f"{directory}/.large", "w", encoding="ascii"):
-        pass
 
 
 def drawing():

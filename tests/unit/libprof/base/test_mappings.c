@@ -42,7 +42,7 @@ static bool find(void *start, bool code, struct mp_mapping *out, char path[8192]
 	bool found = false;
 	int r;
 
-	ck_assert_int_eq(mp_mappings_open(&maps, getpid()), 0);
+	ck_assert_int_eq(mp_mappings_open(&maps, code ? getpid() : 0), 0);
 	while (!found &&
 	       (r = code ? mp_mappings_next_code(&maps, out) : mp_mappings_next(&maps, out)) > 0)
 		found = out->start == (uintptr_t)start;
