@@ -24,8 +24,10 @@
 #include "libprof/elf/block_map.h"
 #include "libprof/order/order_exttsp.h"
 
-/* An order of so many blocks took 5 seconds at most; more keep the order that they have. */
-#define ORDERED_MAX 50000
+/* An order of so many blocks takes a quarter of a second at most; more keep the order that they have. */
+#define ORDERED_MAX 10000
+/* clang puts less padding before a block that it aligns, which belongs to no block. */
+#define PADDING_MAX 64
 
 /* Clusters, and what they are made of. */
 struct propeller {
@@ -98,14 +100,30 @@ static bool is_last(const struct propeller *p, uint32_t i)
 	return i + 1 == p->func->nr_blocks;
 }
 
-/* The first block of the function that begins at @vaddr, or the one that holds it; MP_NONE: none. */
+/* Where block @i ends, with the padding behind it. */
+static uint64_t end_of(const struct propeller *p, uint32_t i)
+{
+	const struct mp_mapped_block *block = block_of(p, i);
+	uint64_t end = block->vaddr + block->size;
+
+	return !is_last(p, i) && block_of(p, i + 1)->vaddr - end < PADDING_MAX
+		       ? block_of(p, i + 1)->vaddr
+		       : end;
+}
+
+/*
+ * The first block of the function that begins at @vaddr, or the one that holds it; in the padding before a block, this block, to
+ * which control falls. MP_NONE: none.
+ */
 static uint32_t block_at(const struct propeller *p, uint64_t vaddr)
 {
 	uint32_t i = mp_search(k, 0, p->func->nr_blocks, block_of(p, k)->vaddr < vaddr);
 
 	if (i < p->func->nr_blocks && block_of(p, i)->vaddr == vaddr)
 		return i;
-	return i && vaddr - block_of(p, i - 1)->vaddr < block_of(p, i - 1)->size ? i - 1 : MP_NONE;
+	if (!i || vaddr >= end_of(p, i - 1))
+		return MP_NONE;
+	return vaddr - block_of(p, i - 1)->vaddr < block_of(p, i - 1)->size ? i - 1 : i;
 }
 
 /* An empty block runs as often as the block behind it; at the end of a function it has no address of its own. */
@@ -154,7 +172,7 @@ static int link_block(struct propeller *p, uint32_t i)
 
 	if (b == MP_NONE)
 		return 0;
-	if (before && before->vaddr + before->size == block->vaddr &&
+	if (before && end_of(p, i - 1) == block->vaddr &&
 	    (!before->size || p->cfg->blocks[b].vaddr < block->vaddr))
 		r = add_link(p, i - 1, i, p->count[i], true);
 	/* Behind the last block of a part, the array goes on with blocks of anywhere. */
@@ -162,7 +180,7 @@ static int link_block(struct propeller *p, uint32_t i)
 		const struct mp_block *own = &p->cfg->blocks[b];
 
 		if ((!first && own->vaddr - block->vaddr >= block->size) ||
-		    own->vaddr + own->size > block->vaddr + block->size)
+		    own->vaddr + own->size > end_of(p, i))
 			break;
 		r = link_edges(p, i, b);
 	}
@@ -170,6 +188,19 @@ static int link_block(struct propeller *p, uint32_t i)
 }
 
 /* ---- clusters ------------------------------------------------------------------------------ */
+
+/*
+ * Is an order found in time? clang makes few empty blocks, but a hostile file may have as many as it has bytes, and blocks without
+ * links cost most.
+ */
+static bool is_ordered(const struct mp_exttsp *problem)
+{
+	uint32_t nr_empty = 0;
+
+	for (uint32_t i = 0; i < problem->nr_blocks; i++)
+		nr_empty += !problem->sizes[i];
+	return problem->nr_blocks <= ORDERED_MAX && nr_empty <= problem->nr_blocks / 2 + 1;
+}
 
 /* Numbers the blocks that ran, and the first. Return: how many; 0: the function did not run. */
 static uint32_t find_hot(struct propeller *p, uint32_t *entry)
@@ -220,7 +251,7 @@ static int order_function(struct propeller *p, uint32_t f)
 			r = link_block(p, i);
 	problem.links = p->links;
 	problem.nr_links = p->nr_links;
-	if (problem.nr_blocks > ORDERED_MAX)
+	if (problem.nr_blocks && !is_ordered(&problem))
 		keep_order(order, &problem);
 	else if (!r && problem.nr_blocks)
 		r = mp_exttsp_order(&problem, order);

@@ -199,6 +199,31 @@ static void sort_funcs(struct mp_block_map *map)
 	map->nr_funcs = nr;
 }
 
+/*
+ * Code belongs to one function. Without this rule, a few bytes of a map for each function could make its blocks many times as many as
+ * the file has.
+ */
+static int check_size(const struct mp_elf *elf, const struct mp_block_map *map, struct mp_err *err)
+{
+	uint64_t left = 0;
+
+	for (uint32_t i = 0; i < elf->nr_phdrs; i++)
+		if (elf->phdrs[i].p_type == PT_LOAD && elf->phdrs[i].p_flags & PF_X)
+			left += elf->phdrs[i].p_filesz;
+	for (uint32_t f = 0; f < map->nr_funcs; f++)
+		for (uint32_t i = 0; i < map->funcs[f].nr_blocks; i++) {
+			uint64_t size = map->blocks[map->funcs[f].first_block + i].size;
+
+			if (size > left)
+				return mp_err_set(err, EBADMSG,
+						  "%s: the map of basic blocks is damaged: "
+						  "functions overlap",
+						  elf->path);
+			left -= size;
+		}
+	return 0;
+}
+
 int mp_block_map_read(const struct mp_elf *elf, struct mp_block_map *out, struct mp_err *err)
 {
 	struct reader r = {.elf = elf, .map = out, .err = err};
@@ -228,7 +253,7 @@ int mp_block_map_read(const struct mp_elf *elf, struct mp_block_map *out, struct
 			"(from clang 19 on: -fbasic-block-address-map)",
 			elf->path);
 	sort_funcs(out);
-	return ret;
+	return ret ? ret : check_size(elf, out, err);
 }
 
 void mp_block_map_fini(struct mp_block_map *map)

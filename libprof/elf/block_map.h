@@ -53,7 +53,8 @@ struct mp_block_map {
 };
 
 /*
- * mp_block_map_read - reads the map of @elf. All its blocks lie in code; those of a function do not overlap.
+ * mp_block_map_read - reads the map of @elf. All its blocks lie in code; those of a function do not overlap, and all together are no
+ * larger than the code.
  * Return: 0, -ENODATA (the file has no map), -EBADMSG (damaged), -EOPNOTSUPP (of another version), -ENOMEM; with a message.
  * Ownership: mp_block_map_fini(@out), also after an error.
  */

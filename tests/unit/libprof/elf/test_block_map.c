@@ -223,6 +223,21 @@ TEST(block_map_refuses_bad_bytes)
 	ck_assert_int_eq(read_map(TYPE, bytes, sizeof(version_1)), -EOPNOTSUPP);
 }
 
+/* A byte of code is in one block: otherwise a small map could stand for any number of bytes. */
+TEST(block_map_refuses_functions_that_overlap)
+{
+	static const uint8_t one[] = {2, 0, ADDRESS(CODE), 1, 0, 0, 0x90, 1, 1};
+	uint8_t all[100][sizeof(one)];
+
+	for (size_t i = 0; i < 100; i++) {
+		memcpy(all[i], one, sizeof(one));
+		all[i][2] = (uint8_t)i;
+	}
+	ck_assert_int_eq(read_map(TYPE, all, sizeof(all)), -EBADMSG);
+	ck_assert_ptr_nonnull(strstr(err.msg, "functions overlap"));
+	ck_assert_int_eq(read_map(TYPE, all, sizeof(one)), 0);
+}
+
 TEST(block_map_refuses_a_file_without_one)
 {
 	ck_assert_int_eq(read_map(SHT_PROGBITS, version_2, sizeof(version_2)), -ENODATA);
