@@ -4,7 +4,7 @@
  *
  * A callee may pop or change its return address: it reads constants behind the call, skips
  * an instruction, or returns in another mode. Arithmetic computes the place behind such a
- * call, so the caller is left alone. Compilers make no such functions, except for split
+ * call, so the caller is left alone. A callee is read up to its first call, on all ways. Compilers make no such functions, except for split
  * stacks, whose allocator returns one byte further, and for C that writes above its frame's
  * address. Called by cfg before blocks are made.
  */
@@ -16,6 +16,8 @@
 /* Instructions to read of a callee, on all ways together, and ways that are still to be followed. */
 #define MAX_LOOK 64
 #define MAX_WAYS 16
+/* Before so many instructions from its start, a copy of the stack pointer counts: assembly saves it by one later on. */
+#define MAX_COPY 12
 /* Bytes to read from the middle of a function. */
 #define MAX_INSIDE 256
 
@@ -114,23 +116,22 @@ static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at, bool i
 struct way {
 	uint32_t at;
 	int64_t below[16]; /* how far the register's value lies below the place of the return address */
-	uint16_t frame;	   /* registers for which this is known */
-	uint16_t returns;  /* registers that hold the return address, or what is computed from it */
+	uint16_t frame;	  /* registers for which this is known */
+	uint16_t returns; /* registers that hold the return address, or what is computed from it */
 };
 
 struct callee {
 	const struct mp_cfg_build *b;
-	struct way ways[MAX_WAYS]; /* those behind calls come first, and are followed last */
+	struct way ways[MAX_WAYS];
 	uint32_t nr_ways;
 	uint32_t seen[MAX_LOOK], nr_seen;
-	bool inside; /* it begins in the middle of a function */
+	bool inside;   /* it begins in the middle of a function */
+	bool branched; /* control came here by a branch */
 	bool changes;
 };
 
-#define RSP ((unsigned int)MP_INSN_SP)
+#define RSP	 ((unsigned int)MP_INSN_SP)
 #define BIT(reg) ((uint16_t)(1u << (reg)))
-/* Calls may change the others. */
-#define KEPT_BY_CALLS (BIT(3) | BIT(4) | BIT(5) | 0xf000)
 
 /* Number of the general register of 64 bits that @reg is a part of; 16: none. */
 static unsigned int number_of(ZydisRegister reg)
@@ -147,15 +148,12 @@ static bool has(uint16_t set, unsigned int reg)
 	return reg < 16 && set >> reg & 1;
 }
 
-static void add_way(struct callee *c, const struct way *way, uint32_t at, bool first)
+static void add_way(struct callee *c, const struct way *way, uint32_t at)
 {
 	if (at == MP_NONE || !mp_space_is_text(c->b->index, at) || c->nr_ways == MAX_WAYS)
 		return;
-	if (first)
-		memmove(c->ways + 1, c->ways, c->nr_ways * sizeof(*c->ways));
-	c->ways[first ? 0 : c->nr_ways] = *way;
-	c->ways[first ? 0 : c->nr_ways].at = at;
-	c->nr_ways++;
+	c->ways[c->nr_ways] = *way;
+	c->ways[c->nr_ways++].at = at;
 }
 
 /* Is @o memory that overlaps the return address? *@from: where it begins, counted from there. */
@@ -173,7 +171,7 @@ static bool is_return_slot(const struct way *way, const ZydisDecodedOperand *o, 
 	return *from < 8 && *from + (o->size ? o->size / 8 : 1) > 0;
 }
 
-/* Does the instruction write to the return address, compute its place, or read what stands behind the call? */
+/* Does the instruction write to the return address, or read what stands behind the call? */
 static bool touches_return(const struct way *way, const ZydisDecodedInstruction *z,
 			   const ZydisDecodedOperand *o)
 {
@@ -183,9 +181,7 @@ static bool touches_return(const struct way *way, const ZydisDecodedInstruction 
 		if (o[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
 			continue;
 		if (is_return_slot(way, &o[i], &from) &&
-		    (z->mnemonic == ZYDIS_MNEMONIC_LEA
-			     ? !from
-			     : (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0))
+		    (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 			return true;
 		if (o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM && z->mnemonic != ZYDIS_MNEMONIC_NOP &&
 		    (has(way->returns, number_of(o[i].mem.base)) ||
@@ -195,7 +191,10 @@ static bool touches_return(const struct way *way, const ZydisDecodedInstruction 
 	return false;
 }
 
-/* Sets *@value to the way behind the instruction, which writes to register @to. Return: false: nothing is known of @to. */
+/*
+ * The instruction writes to register @to. Sets *@returns, and *@below as in struct way. Return: false: it is not known how
+ * far the new value lies below the place of the return address.
+ */
 static bool moves_to(const struct way *way, const ZydisDecodedInstruction *z,
 		     const ZydisDecodedOperand *o, unsigned int to, int64_t *below, bool *returns)
 {
@@ -233,7 +232,8 @@ static bool moves_to(const struct way *way, const ZydisDecodedInstruction *z,
 	if (z->mnemonic == ZYDIS_MNEMONIC_LEA)
 		*below -= from->mem.disp.value;
 	if (number)
-		*below += z->mnemonic == ZYDIS_MNEMONIC_SUB ? from->imm.value.s : -from->imm.value.s;
+		*below += z->mnemonic == ZYDIS_MNEMONIC_SUB ? from->imm.value.s
+							    : -from->imm.value.s;
 	return true;
 }
 
@@ -265,10 +265,12 @@ static void step(struct way *way, const ZydisDecodedInstruction *z, const ZydisD
 	way->below[RSP] = before.below[RSP] + (z->mnemonic == ZYDIS_MNEMONIC_PUSH ? 8 : -8);
 }
 
-/* Goes on behind a branch, call or return. Return: true: at the next instruction. */
+/*
+ * Takes the places to which a branch leads. Return: does control go to the next instruction, too? Behind calls nothing is
+ * followed: it is not known whether they return.
+ */
 static bool leads_on(struct callee *c, const struct way *way, const struct mp_insn *insn)
 {
-	struct way behind = *way;
 	uint32_t to = insn->disp_size && !insn->rip_relative
 			      ? mp_space_at(c->b->index, insn->target)
 			      : MP_NONE;
@@ -277,15 +279,8 @@ static bool leads_on(struct callee *c, const struct way *way, const struct mp_in
 	case MP_INSN_OTHER:
 	case MP_INSN_SYSCALL: return true;
 	case MP_INSN_COND:
-	case MP_INSN_LOOP: add_way(c, way, to, false); return true;
-	case MP_INSN_JUMP: add_way(c, way, to, false); return false;
-	case MP_INSN_CALL:
-	case MP_INSN_ICALL:
-		/* It may not return, and then other code follows: that is seen on its own way first. */
-		behind.frame &= KEPT_BY_CALLS;
-		behind.returns &= KEPT_BY_CALLS;
-		add_way(c, &behind, way->at + insn->len, true);
-		return false;
+	case MP_INSN_LOOP: add_way(c, way, to); return true;
+	case MP_INSN_JUMP: add_way(c, way, to); return false;
 	default: return false;
 	}
 }
@@ -298,6 +293,16 @@ static bool was_seen(struct callee *c, uint32_t at)
 	return false;
 }
 
+/* Does the instruction copy the stack pointer, or compute an address, that is the place of the return address? */
+static bool takes_place(const struct way *way, const ZydisDecodedInstruction *z,
+			const ZydisDecodedOperand *o)
+{
+	int64_t from;
+
+	return (!way->below[RSP] && copies(z, o, ZYDIS_REGISTER_RSP)) ||
+	       (z->mnemonic == ZYDIS_MNEMONIC_LEA && is_return_slot(way, &o[1], &from) && !from);
+}
+
 /* The instruction at @way->at, which names a register that matters. */
 static bool changes_here(struct callee *c, struct way *way, const struct mp_insn *insn)
 {
@@ -307,9 +312,8 @@ static bool changes_here(struct callee *c, struct way *way, const struct mp_insn
 
 	if (!decode(c->b, way->at, &z, o))
 		return false;
-	if (touches_return(way, &z, o) ||
-	    (!way->below[RSP] &&
-	     (z.mnemonic == ZYDIS_MNEMONIC_POP || copies(&z, o, ZYDIS_REGISTER_RSP))))
+	if (touches_return(way, &z, o) || (!way->below[RSP] && z.mnemonic == ZYDIS_MNEMONIC_POP) ||
+	    (!c->branched && c->nr_seen <= MAX_COPY && takes_place(way, &z, o)))
 		return true;
 	/* A jump to the return address, or to a place behind. */
 	if (insn->kind == MP_INSN_IJUMP && o[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
@@ -350,9 +354,11 @@ static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
 {
 	struct callee c = {.b = b, .inside = !mp_bit(b->entries, at)};
 
-	add_way(&c, &(struct way){.frame = BIT(RSP)}, at, false);
-	while (c.nr_ways && !c.changes)
+	add_way(&c, &(struct way){.frame = BIT(RSP)}, at);
+	while (c.nr_ways && !c.changes) {
 		follow(&c, c.ways[--c.nr_ways]);
+		c.branched = true;
+	}
 	return c.changes;
 }
 

@@ -203,11 +203,14 @@ static inline bool may_lead(const struct vf *vf, const uint8_t *p, uint8_t size,
 static void look_at_words(const struct vf *vf, uint64_t table, uint64_t *read)
 {
 	const uint8_t *head = mp_elf_bytes(vf->o, table, HEAD + 8);
+	/* Small numbers among code lead to what is beside them if they are read too early. */
+	const uint64_t align = vf_is_text(vf, table) ? 4 : 1;
 	uint64_t end = vf_bits_next(&vf->old.data_ref, table + 1, table + HEAD + 1);
 
 	for (uint64_t at = table; at < end; at += at < table + PACKED ? 1 : 4) {
 		for (uint8_t size = 4; size <= 8; size *= 2) {
-			if (head && !may_lead(vf, head + (at - table), size, at, table))
+			if (at % align ||
+			    (head && !may_lead(vf, head + (at - table), size, at, table)))
 				continue;
 			if (numbers_are_addresses(vf))
 				look_at(vf,
@@ -263,7 +266,8 @@ static void look_at_table(const struct vf *vf, uint64_t table, uint64_t *read)
 		return;
 	look_at_words(vf, table, read);
 	look_at_half(vf, table);
-	for (uint8_t size = 2; size <= 8; size *= 2) {
+	/* Numbers among code lead to what is beside them. */
+	for (uint8_t size = 2; size <= 8 && !vf_is_text(vf, table); size *= 2) {
 		for (uint32_t k = 0; k < vf->old.nr_bases; k++) {
 			struct word w = {table, vf->old.bases[k], size, FROM_BASE, 0};
 
@@ -277,10 +281,10 @@ static void look_at_table(const struct vf *vf, uint64_t table, uint64_t *read)
 static bool is_usual(const char *name)
 {
 	static const char *const usual[] = {
-		".rodata", ".data",	".ldata",    ".lrodata",    ".got",   ".dyn",
+		".rodata", ".data",	".ldata",    ".lrodata",    ".got",    ".dyn",
 		".gnu",	   ".tdata",	".tm_",	     ".interp",	    ".note.g", ".hash",
-		".rel",	   ".init_arr", ".fini_",    ".preinit",    ".ctors", ".dtors",
-		".jcr",	   ".stapsdt",	".eh_frame", ".gcc_except", ".debug", ".sframe",
+		".rel",	   ".init_arr", ".fini_",    ".preinit",    ".ctors",  ".dtors",
+		".jcr",	   ".stapsdt",	".eh_frame", ".gcc_except", ".debug",  ".sframe",
 		".qt",	   ".comment",	".note.ABI", ".note.pack",
 	};
 
@@ -519,12 +523,13 @@ static void look_at_symbols(const struct vf *vf)
 {
 	for (uint32_t i = vf->o->nr_symbols; i && vf->o->symbols[i - 1].dynamic; i--) {
 		const struct mp_symbol *sym = &vf->o->symbols[i - 1];
-		struct vf_fde *fde = sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS &&
-						     (sym->type == STT_NOTYPE || sym->type == STT_FUNC) &&
-						     vf_is_text(vf, sym->vaddr) &&
-						     vf_bits_get(&vf->old.grid, sym->vaddr)
-					     ? around(vf, sym->vaddr)
-					     : NULL;
+		struct vf_fde *fde =
+			sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS &&
+					(sym->type == STT_NOTYPE || sym->type == STT_FUNC) &&
+					vf_is_text(vf, sym->vaddr) &&
+					vf_bits_get(&vf->old.grid, sym->vaddr)
+				? around(vf, sym->vaddr)
+				: NULL;
 
 		if (fde)
 			fde->flags |= VF_FDE_PLACE;
@@ -536,8 +541,8 @@ static void look_at_code(const struct vf *vf, uint64_t *read)
 {
 	for (size_t i = 0; i < vf->old.names.nr; i++) {
 		const struct vf_ref *name = &vf->old.names.list[i];
-		const struct vf_fde *fde = vf_is_text(vf, name->to) ? vf_eh_find(&vf->old.eh, name->to)
-								   : NULL;
+		const struct vf_fde *fde =
+			vf_is_text(vf, name->to) ? vf_eh_find(&vf->old.eh, name->to) : NULL;
 
 		if (!vf_is_text(vf, name->to) ||
 		    (fde && (fde->start == name->to || name->insn - fde->start < fde->size)))

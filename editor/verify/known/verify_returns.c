@@ -17,6 +17,8 @@
 /* Number of instructions that are read from a function's start on, and of ways that are kept to be read. */
 #define FIRST 64
 #define WAYS  16
+/* Among the first ones, up to a jump, a copy of the stack pointer counts as a change: assembly saves it by one later on. */
+#define AT_ONCE 12
 /* Bytes to read from the middle of a function. */
 #define BARE 256
 
@@ -99,7 +101,6 @@ struct value {
 
 #define NR_REGS 16
 #define SP	4
-#define BP	5
 
 /* A place to go on from, and the general registers there. */
 struct going {
@@ -111,9 +112,9 @@ struct reading {
 	const struct vf *vf;
 	uint64_t most; /* bytes to read for writes by the frame pointer */
 	uint64_t done[FIRST];
-	unsigned int nr_done, nr_later, nr_last;
+	unsigned int nr_done, nr_later;
 	struct going later[WAYS]; /* ways that branches lead to */
-	struct going last[WAYS];  /* behind calls, which may not return: other code may follow those */
+	bool jumped;		  /* control came by one of these */
 };
 
 static const struct value nothing = {ANYTHING, 0};
@@ -212,14 +213,22 @@ static void execute(struct going *g, const struct vf_full *f)
 	}
 }
 
-/* Does the instruction change the return address, take the address of its place, or use what stands behind the call? */
+/* Does the instruction give the address of the place to a register, or to memory? */
+static bool takes_place(const struct going *g, const struct vf_full *f)
+{
+	int64_t off;
+
+	return (!g->reg[SP].bytes && copies(f, ZYDIS_REGISTER_RSP)) ||
+	       (f->z.mnemonic == ZYDIS_MNEMONIC_LEA && slot_offset(g, &f->op[1], &off) && !off);
+}
+
+/* Does the instruction change the return address, or use what stands behind the call? */
 static bool meddles(const struct going *g, const struct vf_full *f)
 {
 	bool indirect = f->z.meta.category == ZYDIS_CATEGORY_UNCOND_BR &&
 			f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
 
-	if (!g->reg[SP].bytes &&
-	    (f->z.mnemonic == ZYDIS_MNEMONIC_POP || copies(f, ZYDIS_REGISTER_RSP)))
+	if (!g->reg[SP].bytes && f->z.mnemonic == ZYDIS_MNEMONIC_POP)
 		return true;
 	if (indirect && value_of(g, f->op[0].reg.value).kind == RETURNS_TO)
 		return true;
@@ -236,22 +245,19 @@ static bool meddles(const struct going *g, const struct vf_full *f)
 		/* The word to which push writes is hidden. */
 		if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN || !slot_offset(g, op, &off))
 			continue;
-		if (f->z.mnemonic == ZYDIS_MNEMONIC_LEA ? !off
-							: op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
-								  off < 8 &&
-								  off + (op->size + 7) / 8 > 0)
+		if (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE && off < 8 &&
+		    off + (op->size + 7) / 8 > 0)
 			return true;
 	}
 	return false;
 }
 
-/* Keeps @g for later, from @at on. */
-static void keep(struct going *list, unsigned int *nr, const struct going *g, uint64_t at)
+static void keep(struct reading *r, const struct going *g, uint64_t at)
 {
-	if (*nr == WAYS)
+	if (r->nr_later == WAYS)
 		return;
-	list[*nr] = *g;
-	list[(*nr)++].at = at;
+	r->later[r->nr_later] = *g;
+	r->later[r->nr_later++].at = at;
 }
 
 /* Notes where control goes but to the next instruction. Return: false: it does not go there. */
@@ -260,26 +266,21 @@ static bool goes_on(struct reading *r, const struct going *g, const struct vf_fu
 	uint64_t next = g->at + f->z.length;
 	bool relative = f->z.raw.imm[0].is_relative;
 	uint64_t to = next + (relative ? (uint64_t)f->z.raw.imm[0].value.s : 0);
-	struct going behind = *g;
 
 	switch (f->z.meta.category) {
 	case ZYDIS_CATEGORY_COND_BR:
 		if (relative)
-			keep(r->later, &r->nr_later, g, to);
+			keep(r, g, to);
 		return true;
 	case ZYDIS_CATEGORY_UNCOND_BR:
 		if (relative)
-			keep(r->later, &r->nr_later, g, to);
+			keep(r, g, to);
 		return false;
-	case ZYDIS_CATEGORY_CALL:
-		for (unsigned int i = 0; i < NR_REGS; i++)
-			if (i != SP && i != BP && i != 3 && i < 12)
-				behind.reg[i] = nothing;
-		keep(r->last, &r->nr_last, &behind, next);
-		return false;
+	case ZYDIS_CATEGORY_RET:
+	/* It is not known whether a call returns, and other code may follow. */
+	case ZYDIS_CATEGORY_CALL: return false;
 	default:
-		return f->z.meta.category != ZYDIS_CATEGORY_RET &&
-		       f->z.mnemonic != ZYDIS_MNEMONIC_UD2 && f->z.mnemonic != ZYDIS_MNEMONIC_HLT &&
+		return f->z.mnemonic != ZYDIS_MNEMONIC_UD2 && f->z.mnemonic != ZYDIS_MNEMONIC_HLT &&
 		       f->z.mnemonic != ZYDIS_MNEMONIC_INT3;
 	}
 }
@@ -329,7 +330,9 @@ static bool read_way(struct reading *r, struct going g)
 		uint64_t next = g.at + f.z.length;
 
 		r->done[r->nr_done++] = g.at;
-		if (meddles(&g, &f) || (makes_frame(&g, &f) && writes_by_frame(r, next)))
+		if (meddles(&g, &f) ||
+		    (!r->jumped && r->nr_done <= AT_ONCE && takes_place(&g, &f)) ||
+		    (makes_frame(&g, &f) && writes_by_frame(r, next)))
 			return true;
 		if (!goes_on(r, &g, &f))
 			return false;
@@ -347,8 +350,8 @@ static bool changes_return(const struct vf *vf, uint64_t at, uint64_t most)
 
 	start.reg[SP] = (struct value){BELOW, 0};
 	r.later[r.nr_later++] = start;
-	while (r.nr_later || r.nr_last)
-		if (read_way(&r, r.nr_later ? r.later[--r.nr_later] : r.last[--r.nr_last]))
+	for (; r.nr_later; r.jumped = true)
+		if (read_way(&r, r.later[--r.nr_later]))
 			return true;
 	return false;
 }
@@ -458,8 +461,7 @@ int vf_find_returns(const struct vf *vf)
 	/* Code without unwind information */
 	for (uint64_t at = vf_bits_next(&vf->old.target, vf->old.text_start, end); at < end;
 	     at = vf_bits_next(&vf->old.target, at + 1, end)) {
-		if (!vf_bits_get(&called, at) || vf_eh_find(eh, at) ||
-		    !changes_return(vf, at, 0))
+		if (!vf_bits_get(&called, at) || vf_eh_find(eh, at) || !changes_return(vf, at, 0))
 			continue;
 		vf_bits_set(&changing, at);
 		any = true;

@@ -459,8 +459,9 @@ bool vf_holds_words(const struct vf *vf, const struct mp_section *sec)
 	case SHT_INIT_ARRAY:
 	case SHT_FINI_ARRAY:
 	case SHT_PREINIT_ARRAY: return true;
-	default: return sec->type >= SHT_LOOS && sec->type != SHT_GNU_HASH &&
-			sec->type != SHT_GNU_versym && sec->type != SHT_GNU_verdef &&
-			sec->type != SHT_GNU_verneed;
+	default:
+		return sec->type >= SHT_LOOS && sec->type != SHT_GNU_HASH &&
+		       sec->type != SHT_GNU_versym && sec->type != SHT_GNU_verdef &&
+		       sec->type != SHT_GNU_verneed;
 	}
 }

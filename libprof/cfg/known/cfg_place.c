@@ -253,6 +253,9 @@ static void look_at_table(const struct places *p, uint64_t table, uint32_t first
 
 		if (place == MP_NONE || (!head && at != table && mp_bit(b->refs, place)))
 			break;
+		/* Constants among code are small numbers, which lead to what is beside them if they are read too early. */
+		if (p->code && at % 4)
+			continue;
 		for (unsigned int width = 4; width <= 8; width *= 2) {
 			if (!may_lead_anywhere(p, word, width, at, table))
 				continue;
@@ -267,8 +270,8 @@ static void look_at_table(const struct places *p, uint64_t table, uint32_t first
 		}
 	}
 	look_at_half(p, table);
-	/* Small numbers lead into the functions behind a base. */
-	for (unsigned int width = 2; width <= 8; width *= 2)
+	/* Small numbers lead into the functions behind a base, constants among code to those beside them. */
+	for (unsigned int width = 2; width <= 8 && !p->code; width *= 2)
 		for (uint32_t k = 0; k < b->nr_bases; k++)
 			if (may_lead(p, head, width, b->bases[k]) &&
 			    leads_on(p, table, b->bases[k], width))
@@ -348,7 +351,8 @@ static void look_at_constants(const struct places *p, const struct mp_section *s
 	const unsigned int least = sec->type == SHT_NOTE ? 4 : 2;
 
 	for (uint64_t off = 0; off < sec->size; off++) {
-		for (unsigned int width = least; width <= 8 && off + width <= sec->size; width *= 2) {
+		for (unsigned int width = least; width <= 8 && off + width <= sec->size;
+		     width *= 2) {
 			const uint8_t *word = bytes + off;
 
 			if (width > 2) {
