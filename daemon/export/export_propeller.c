@@ -134,7 +134,12 @@ static double count_of(const struct propeller *p, uint32_t i)
 			(!is_last(p, i) && block_of(p, i + 1)->vaddr == block->vaddr);
 	uint32_t b = has_code ? mp_cfg_block_at(p->cfg, block->vaddr) : MP_NONE;
 
-	return b == MP_NONE ? 0 : p->counts->block[b];
+	if (b == MP_NONE)
+		return 0;
+	/* What was seen to run is not cold, whatever was inferred. */
+	return p->counts->block[b] > 0
+		       ? p->counts->block[b]
+		       : mp_profile_weight(p->counts->samples[b], p->cfg->blocks[b].nr_insns);
 }
 
 static int add_link(struct propeller *p, uint32_t from, uint32_t to, double count, bool falls)

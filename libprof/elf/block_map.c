@@ -123,7 +123,9 @@ static int compare_block(const void *a, const void *b)
 	return compare_number(a, b);
 }
 
-/* clang refuses clusters with a number that occurs twice. Blocks that overlap could be as many as the file has bytes. */
+/*
+ * clang refuses clusters with a number that occurs twice. Blocks that overlap could be as many as the file has bytes.
+ */
 static int sort_blocks(const struct reader *r, const struct mp_mapped_func *func)
 {
 	struct mp_mapped_block *blocks;
