@@ -112,8 +112,8 @@ static uint64_t end_of(const struct propeller *p, uint32_t i)
 }
 
 /*
- * The first block of the function that begins at @vaddr, or the one that holds it; in the padding before a block, this block, to
- * which control falls. MP_NONE: none.
+ * The first block of the function that begins at @vaddr, or the one that holds it; in the padding before a block, this
+ * block, to which control falls. MP_NONE: none.
  */
 static uint32_t block_at(const struct propeller *p, uint64_t vaddr)
 {
@@ -195,8 +195,8 @@ static int link_block(struct propeller *p, uint32_t i)
 /* ---- clusters ------------------------------------------------------------------------------ */
 
 /*
- * Is an order found in time? clang makes few empty blocks, but a hostile file may have as many as it has bytes, and blocks without
- * links cost most.
+ * Is an order found in time? clang makes few empty blocks, but a hostile file may have as many as it has bytes, and
+ * blocks without links cost most.
  */
 static bool is_ordered(const struct mp_exttsp *problem)
 {

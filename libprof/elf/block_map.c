@@ -202,8 +202,8 @@ static void sort_funcs(struct mp_block_map *map)
 }
 
 /*
- * Code belongs to one function. Without this rule, a few bytes of a map for each function could make its blocks many times as many as
- * the file has.
+ * Code belongs to one function. Without this rule, a few bytes of a map for each function could make its blocks many
+ * times as many as the file has.
  */
 static int check_size(const struct mp_elf *elf, const struct mp_block_map *map, struct mp_err *err)
 {

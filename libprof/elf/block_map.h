@@ -53,9 +53,10 @@ struct mp_block_map {
 };
 
 /*
- * mp_block_map_read - reads the map of @elf. All its blocks lie in code; those of a function do not overlap, and all together are no
- * larger than the code.
- * Return: 0, -ENODATA (the file has no map), -EBADMSG (damaged), -EOPNOTSUPP (of another version), -ENOMEM; with a message.
+ * mp_block_map_read - reads the map of @elf. All its blocks lie in code; those of a function do not overlap, and all together
+ * are no larger than the code.
+ * Return: 0, -ENODATA (the file has no map), -EBADMSG (damaged), -EOPNOTSUPP (of another version), -ENOMEM; with a
+ * message.
  * Ownership: mp_block_map_fini(@out), also after an error.
  */
 int mp_block_map_read(const struct mp_elf *elf, struct mp_block_map *out, struct mp_err *err);
