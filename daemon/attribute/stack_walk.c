@@ -8,8 +8,8 @@
 #include <sys/auxv.h>
 
 #include "daemon/source/last_stacks.h"
-#include "libprof/base/mappings.h"
 #include "libprof/elf/eh.h"
+#include "libprof/elf/mappings.h"
 #include "libprof/unwind/rows_compile.h"
 #include "libprof/unwind/rows_laid.h"
 #include "libprof/unwind/walk.h"

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "libprof/base/defaults.h"
-#include "libprof/base/mappings.h"
 #include "libprof/elf/elf.h"
+#include "libprof/elf/mappings.h"
 #include "libprof/note/audit_table.h"
 #include "libprof/note/map.h"
 

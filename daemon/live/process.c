@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "libprof/base/grow.h"
-#include "libprof/base/mappings.h"
 #include "libprof/base/search.h"
+#include "libprof/elf/mappings.h"
 
 /* ---- mappings ----------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "libprof/base/grow.h"
-#include "libprof/base/mappings.h"
+#include "libprof/elf/mappings.h"
 
 struct list {
 	struct md_old_user *users;

@@ -2,7 +2,7 @@
 /* modfind - finds the file of a mapping; see modfind.h. */
 #include "daemon/module/modfind.h"
 #include "libprof/base/defaults.h"
-#include "libprof/base/mappings.h"
+#include "libprof/elf/mappings.h"
 
 #include <errno.h>
 #include <fcntl.h>

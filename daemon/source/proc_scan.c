@@ -2,7 +2,7 @@
 /* proc_scan - reads /proc; see proc_scan.h. */
 #include "daemon/module/modfind.h"
 #include "libprof/base/clock.h"
-#include "libprof/base/mappings.h"
+#include "libprof/elf/mappings.h"
 #include "daemon/source/proc_scan.h"
 
 #include <ctype.h>

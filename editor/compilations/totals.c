@@ -16,8 +16,8 @@
 
 #include "editor/audit/run/audit_run.h"
 #include "editor/marker/marker.h"
-#include "libprof/base/mappings.h"
 #include "libprof/cli/exit_status.h"
+#include "libprof/elf/mappings.h"
 
 static int by_name(const void *a, const void *b)
 {

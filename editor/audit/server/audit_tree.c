@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "libprof/base/grow.h"
-#include "libprof/base/mappings.h"
+#include "libprof/elf/mappings.h"
 
 struct tree_process {
 	pid_t pid, parent;

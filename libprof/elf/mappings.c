@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* mappings - reads /proc/PID/maps; see mappings.h. */
-#include "libprof/base/mappings.h"
+#include "libprof/elf/mappings.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "libprof/base/mappings.h"
+#include "libprof/elf/mappings.h"
 
 static void setup(void)
 {
