@@ -611,7 +611,10 @@ static int one_round(struct adopt *a, struct mp_err *err)
 		return r;
 	r = change(a, &stop, err);
 	md_live_go_on(&stop, a->out);
-	/* Only now: whoever may write the original can make it shorter, and this program ends when it reads what is gone. */
+	/*
+	 * Only now: whoever may write the original can make it shorter, and this program ends when it reads what is
+	 * gone.
+	 */
 	return r == -EAGAIN && a->in_way ? say_in_way(a, err) : r;
 }
 

@@ -77,36 +77,35 @@ static int add_file(struct md_place *place, const struct md_process *p, const st
 	return md_place_add_maps(place, p, bias) ? mp_err_code(err, ENOMEM) : 0;
 }
 
-static const struct md_mapping *find_file(const struct md_process *p, const char *path,
-					  struct mp_err *err)
+/* Return: 0; -ENOENT: the process does not have it; -EPERM; each with a message. */
+static int find_file(const struct md_process *p, const char *path, const struct md_mapping **out,
+		     struct mp_err *err)
 {
-	const struct md_mapping *found;
 	char exe[64], *full;
 	struct stat st;
 
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)p->pid);
 	if (stat(path ? path : exe, &st)) {
 		mp_err_set(err, errno, "%s: %s", path ? path : exe, strerror(errno));
-		return NULL;
+		return -EPERM;
 	}
 	full = path ? realpath(path, NULL) : NULL;
-	found = md_process_find_file(p, &st, full);
+	*out = md_process_find_file(p, &st, full);
 	free(full);
-	if (!found)
-		mp_err_set(err, EPERM, "process %d: does not run %s", (int)p->pid,
-			   path ? path : "its program any more");
-	return found;
+	return *out ? 0
+		    : mp_err_set(err, ENOENT, "process %d: does not run %s", (int)p->pid,
+				 path ? path : "its program any more");
 }
 
 int md_place_add(struct md_place *place, const struct md_process *p, const char *path,
 		 struct mp_err *err)
 {
-	const struct md_mapping *m = find_file(p, path, err);
+	const struct md_mapping *m;
 	struct mp_elf *elf = NULL;
-	int fd, r;
+	int fd, r = find_file(p, path, &m, err);
 
-	if (!m)
-		return -EPERM;
+	if (r)
+		return r;
 	fd = md_process_open_file(p, m, err);
 	if (fd < 0)
 		return fd;

@@ -26,8 +26,8 @@ struct md_place {
 
 /*
  * md_place_add - what is taken in @process. @path: a file that it runs, or ran from there before another file got the name;
- * NULL: its program. Return: 0; -EPERM: it does not run the file; -errno; each with a message. Ownership: md_place_fini(),
- * also after an error. @place: zeros at first.
+ * NULL: its program. Return: 0; -ENOENT: it does not have the file; -EPERM: it cannot be told; -errno; each with a message.
+ * Ownership: md_place_fini(), also after an error. @place: zeros at first.
  */
 int md_place_add(struct md_place *place, const struct md_process *process, const char *path,
 		 struct mp_err *err);

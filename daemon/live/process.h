@@ -50,8 +50,9 @@ bool md_mapping_is_libc(const struct md_mapping *mapping);
 /* The mapping that holds @address; NULL: there is none. */
 const struct md_mapping *md_process_mapping(const struct md_process *process, uint64_t address);
 /*
- * md_process_find_file - the first mapping with code of the file @st, whose path without symbolic links is @full, or of one that had
- * this path before another file got it. @st: st_ino 0: there is no such file; @full: NULL: not known. Return: NULL: there is none.
+ * md_process_find_file - the first mapping with code of the file @st, whose path without symbolic links is @full, or
+ * of one that had this path before another file got it. @st: st_ino 0: there is no such file; @full: NULL: not known.
+ * Return: NULL: there is none.
  */
 const struct md_mapping *md_process_find_file(const struct md_process *process,
 					      const struct stat *st, const char *full);

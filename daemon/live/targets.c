@@ -27,6 +27,7 @@ struct finder {
 	int why;      /* errno, if there is no file at the path */
 	struct md_targets *out;
 	size_t room;
+	const struct finder *of; /* only processes of this program; NULL: any */
 };
 
 /*
@@ -44,18 +45,19 @@ static bool ran_there(const struct finder *f, const char *name, const struct sta
 	       !strcmp(exe + len, " (deleted)");
 }
 
-/* The file system of the directory of @path; 0: there is none. */
+/* The file system of the directory of @path, or of the nearest one above it that is still there; 0: there is none. */
 static uint64_t device_of(const char *path)
 {
-	char *dir = strdup(path);
-	char *slash = dir ? strrchr(dir, '/') : NULL;
+	char *dir = strdup(path), *slash;
 	struct stat st = {0};
+	bool found = false;
 
-	if (slash) {
+	while (!found && dir && (slash = strrchr(dir, '/')) && dir[1]) {
 		slash[slash == dir] = '\0';
-		if (stat(dir, &st))
-			st.st_dev = 0;
+		found = !stat(dir, &st);
 	}
+	if (!found)
+		st.st_dev = 0;
 	free(dir);
 	return st.st_dev;
 }
@@ -104,8 +106,8 @@ static pid_t shown_by(pid_t pid)
 }
 
 /*
- * The code of a library in the process, whose mappings are read into @p. NULL: none. Ownership: md_process_close(), in any
- * case.
+ * The code of a library in the process, whose mappings are read into @p. NULL: none. Ownership: md_process_close(), in
+ * any case.
  */
 static const struct md_mapping *loaded_by(const struct finder *f, pid_t pid, struct md_process *p)
 {
@@ -206,7 +208,8 @@ static int search(struct finder *f)
 	while (!r && (e = readdir(dir))) {
 		pid_t pid = (pid_t)atoi(e->d_name);
 
-		if (pid <= 0 || pid == getpid() || !runs(f, pid) ||
+		/* Anybody may have loaded a library: whoever does not matter is not asked for mappings. */
+		if (pid <= 0 || pid == getpid() || (f->of && !runs(f->of, pid)) || !runs(f, pid) ||
 		    (f->unit && !is_in_unit(f, pid)))
 			continue;
 		r = add(f, pid);
@@ -235,7 +238,7 @@ static void keep_first_program(struct finder *f)
 	out->nr = nr;
 }
 
-/* @name: the path of a program or a library. Return: 0; -ENOMEM with a message. */
+/* @name: the path of a program or a library. Return: 0; -ENOMEM with a message. Ownership: free(@f->path). */
 static int look_for(struct finder *f, const char *name, struct mp_err *err)
 {
 	f->any_program = false;
@@ -253,6 +256,16 @@ static int look_for(struct finder *f, const char *name, struct mp_err *err)
 	f->dev = device_of(f->path);
 	f->library = md_policy_is_library(f->path);
 	return 0;
+}
+
+static int look_for_program(struct finder *f, const char *name, struct mp_err *err)
+{
+	int r;
+
+	*f = (struct finder){0};
+	r = look_for(f, name, err);
+	f->library = false;
+	return r;
 }
 
 /* The processes of a program, a library or a unit, or all. Return: as md_targets_find(). */
@@ -276,27 +289,38 @@ static int find(const char *name, struct finder *f, struct mp_err *err)
 	return mp_err_set(err, f->why ? f->why : ESRCH, "%s: %s", name,
 			  f->unit      ? "no process, and no unit of systemd with processes"
 			  : f->why     ? strerror(f->why)
+			  : f->of      ? "no process of this program has it"
 			  : f->library ? "no process has loaded it"
 				       : "no process runs it");
 }
 
-int md_targets_find(const char *name, struct md_targets *out, struct mp_err *err)
+static int find_number(struct finder *f, const char *name, long pid, struct mp_err *err)
 {
-	struct finder f = {.out = out, .any_program = true};
+	if (pid <= 0 || pid > INT32_MAX)
+		return mp_err_set(err, ESRCH, "process %s: there is none", name);
+	return add(f, (pid_t)pid) ? mp_err_code(err, ENOMEM) : 0;
+}
+
+int md_targets_find(const char *name, const char *program, struct md_targets *out,
+		    struct mp_err *err)
+{
+	struct finder f = {.out = out, .any_program = true}, of = {0};
 	char *end;
 	long pid;
-	int r;
+	int r = 0;
 
 	*out = (struct md_targets){0};
-	pid = name ? strtol(name, &end, 10) : 0;
-	if (name && *name && !*end) {
-		if (pid <= 0 || pid > INT32_MAX)
-			return mp_err_set(err, ESRCH, "process %s: there is none", name);
-		return add(&f, (pid_t)pid) ? mp_err_code(err, ENOMEM) : 0;
+	/* A unit's program is that of its first process, whichever that is. */
+	if (program && name && strchr(name, '/')) {
+		r = look_for_program(&of, program, err);
+		f.of = &of;
 	}
-	r = find(name, &f, err);
+	pid = name ? strtol(name, &end, 10) : 0;
+	if (!r)
+		r = name && *name && !*end ? find_number(&f, name, pid, err) : find(name, &f, err);
 	free(f.path);
-	return r;
+	free(of.path);
+	return r || !program ? r : md_targets_keep_program(out, program, err);
 }
 
 /* ---- which of them ------------------------------------------------------------------------------ */
@@ -396,13 +420,12 @@ int md_targets_keep(struct md_targets *targets, const char *path, const char *ou
 
 int md_targets_keep_program(struct md_targets *targets, const char *program, struct mp_err *err)
 {
-	struct finder f = {0};
+	struct finder f;
 	size_t nr = 0;
-	int r = look_for(&f, program, err);
+	int r = look_for_program(&f, program, err);
 
 	if (r)
 		return r;
-	f.library = false;
 	for (size_t i = 0; i < targets->nr; i++)
 		if (runs(&f, targets->list[i].pid))
 			targets->list[nr++] = targets->list[i];

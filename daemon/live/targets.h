@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * targets - which processes the user means: a number, a unit of systemd, or the path of a program or a library. A path means the
- * processes that run the file there, or have loaded it, and those that did before another file got the name: the kernel then
- * calls theirs "PATH (deleted)". Called by `morph live'.
+ * targets - which processes the user means: a number, a unit of systemd, or the path of a program or a library. A path
+ * means the processes that run the file there, or have loaded it, and those that did before another file got the name:
+ * the kernel then calls theirs "PATH (deleted)". Called by `morph live'.
  */
 #ifndef MD_LIVE_TARGETS_H
 #define MD_LIVE_TARGETS_H
@@ -29,14 +29,16 @@ struct md_targets {
 
 /*
  * md_targets_find - @name: NULL: all processes that this user may look at. A unit: the processes of its control group that
- * run the program of its first one. Return: 0; -ESRCH: there is none, -ENOMEM, -errno, each with a message.
+ * run the program of its first one. @program: NULL; else only those that md_targets_keep_program() keeps, and where
+ * @name is a path, the mappings of no others are read. Return: 0; -ESRCH: there is none, -ENOMEM, -errno, each with a message.
  * Ownership: md_targets_free().
  */
-int md_targets_find(const char *name, struct md_targets *out, struct mp_err *err);
+int md_targets_find(const char *name, const char *program, struct md_targets *out,
+		    struct mp_err *err);
 /*
  * md_targets_keep - of the processes of @path, keeps those that a version of @output's original is meant for. A process that
- * has the file at @path stays, unless that is another version of the same original; one that has an earlier file, if that
- * is the original. Return: 0; -ESRCH: none is left; -errno; each with a message.
+ * has the file at @path stays, unless that is another version of the same original; one that has an earlier file, if
+ * that is the original. Return: 0; -ESRCH: none is left; -errno; each with a message.
  */
 int md_targets_keep(struct md_targets *targets, const char *path, const char *output,
 		    struct mp_err *err);
@@ -46,8 +48,8 @@ int md_targets_keep(struct md_targets *targets, const char *path, const char *ou
  */
 bool md_unit_holds(const char *unit, const char *line);
 /*
- * md_targets_keep_program - keeps those that run @program, or ran it before another file got the name. Return: 0; -ESRCH: none is
- * left; -ENOMEM; each with a message.
+ * md_targets_keep_program - keeps those that run @program, or ran it before another file got the name. Return: 0;
+ * -ESRCH: none is left; -ENOMEM; each with a message.
  */
 int md_targets_keep_program(struct md_targets *targets, const char *program, struct mp_err *err);
 /* The program that the process runs, as the kernel names it; "": it has ended, or this user may not know. */

@@ -262,6 +262,19 @@ int md_version_open(struct md_process *process, const char *path, const struct m
 }
 
 /*
+ * Are the copies of @v in use, or ready, where its library is now? @m: a mapping with code of its output. A library that was loaded
+ * again may lie elsewhere; then what was there before is still mapped, and may come first.
+ */
+static bool has_segment(const struct md_process *p, const struct md_mapping *m,
+			const struct md_version *v)
+{
+	const struct md_mapping *at = md_process_mapping(p, md_version_segment(v));
+
+	return at && at->start == md_version_segment(v) && at->exec && !at->write &&
+	       md_mapping_same_file(at, m);
+}
+
+/*
  * The version whose segment is mapped behind the first *@at mappings. @mapped: those before. Return: 1: found, *@at is behind
  * it; 0: there is no more; -errno with a message. Ownership: as md_version_open().
  */
@@ -289,7 +302,7 @@ static int find_next(struct md_process *p, size_t *at, const struct md_versions 
 		r = open_output(out, m->path, fd, err);
 		if (!r)
 			r = find_original(p, mapped, out, err);
-		if (!r && m->start == md_version_segment(out)) {
+		if (!r && has_segment(p, m, out)) {
 			++*at;
 			return 1;
 		}

@@ -121,7 +121,7 @@ static void check(void *data, struct argp_state *state)
 	if (!l->has_action)
 		argp_error(state, "adopt, undo, status or place?");
 	if (!l->target && l->action != STATUS)
-		argp_error(state, "which process? Give its number, a unit or a program");
+		argp_error(state, "which process? Give its number, a unit, a program or a library");
 	/* It would be the beginning of each name. */
 	if (l->output && !*l->output)
 		argp_error(state, "the name of a file is empty");
@@ -141,9 +141,10 @@ static const struct mp_usage usage = {
 	.check = check,
 	.doc = "Put the code of FILE, which morph-optimize wrote with --live-at, into a running process; take "
 	       "it back; say where such code is; or print the address for --live-at. PROCESS is a number, "
-	       "a unit of systemd such as nginx.service, or the path of a program or a library: all processes that run it, or have loaded it. "
-	       "Another version that is in use is replaced. undo takes back all versions, or those of FILE: of this "
-	       "original, this version, or those below this directory. The path of a program or a library means its versions.\v"
+	       "a unit of systemd such as nginx.service, or the path of a program or a library: all processes that "
+	       "run it, or have loaded it. Another version that is in use is replaced. undo takes back all versions, "
+	       "or those of FILE: of this original, this version, or those below this directory. The path of a "
+	       "program or a library means its versions.\v"
 	       "The process stands still for some milliseconds, and is refused, with the reason, where "
 	       "anything could go wrong.",
 	.shared = &md_cli_common_argp};
@@ -384,7 +385,8 @@ static const char *file_of_places(const struct live *l)
 static void note_program(struct live *l, const struct md_target *target)
 {
 	const struct md_target_program program = md_target_program(target);
-	json_t *name = l->programs ? mp_json_string(program.path) : NULL;
+	/* One that has ended meanwhile has no name. */
+	json_t *name = l->programs && program.path[0] ? mp_json_string(program.path) : NULL;
 	bool known = false;
 	json_t *other;
 	size_t i;
@@ -393,6 +395,30 @@ static void note_program(struct live *l, const struct md_target *target)
 	if (name && !known)
 		json_array_append(l->programs, name);
 	json_decref(name);
+}
+
+/* What is taken in one process. */
+static int add_place(struct live *l, struct md_place *found, const struct md_target *target,
+		     struct mp_err *err)
+{
+	struct md_process process = {0};
+	int r = md_process_open(target->pid, &process, err);
+
+	if (!r) {
+		r = md_place_add(found, &process, file_of_places(l), err);
+		if (!r)
+			note_program(l, target);
+		/* It had loaded the library when it was looked for. */
+		if (r == -ENOENT)
+			r = l->targets.library && !l->output ? 0 : -EPERM;
+	}
+	md_process_close(&process);
+	/* Nothing can be put into one whose first thread has ended. */
+	return r && l->targets.searched &&
+			       (md_target_has_ended(target) ||
+				md_process_goes_on_alone(target->pid))
+		       ? 0
+		       : r;
 }
 
 /* Prints the addresses for --live-at, which are free in all processes. */
@@ -404,25 +430,12 @@ static int place(struct live *l)
 	struct mp_err err = {0};
 	int r = 0;
 
-	for (size_t i = 0; !r && i < l->targets.nr; i++) {
-		const struct md_target *t = &l->targets.list[i];
-		struct md_process process = {0};
-
-		r = md_process_open(t->pid, &process, &err);
-		if (!r)
-			r = md_place_add(&found, &process, file_of_places(l), &err);
-		if (!r)
-			note_program(l, t);
-		md_process_close(&process);
-		/* Nothing can be put into one whose first thread has ended. */
-		if (r && l->targets.searched &&
-		    (md_target_has_ended(t) || md_process_goes_on_alone(t->pid)))
-			r = 0;
-	}
+	for (size_t i = 0; !r && i < l->targets.nr; i++)
+		r = add_place(l, &found, &l->targets.list[i], &err);
 	if (!r && !found.nr_taken)
 		r = mp_err_set(&err, ESRCH,
-			       "%s: no process runs it any more whose first thread goes on",
-			       l->target);
+			       "%s: no process %s it any more whose first thread goes on",
+			       l->target, l->targets.library ? "has loaded" : "runs");
 	if (!r)
 		r = md_place_choose(&found, nr, l->nr_places > 0, vaddrs, &err);
 	md_place_fini(&found);
@@ -452,11 +465,22 @@ static void put_row(struct live *l, json_t *row)
 		       (double)json_integer_value(json_object_get(row, "stop_ns")) / 1e6);
 }
 
+/* Is it a target no more? It may have ended, or begun another program. */
+static bool is_past(const struct live *l, const struct md_target *target)
+{
+	struct md_target one = *target;
+	struct md_targets list = {.list = &one, .nr = 1};
+	struct mp_err quiet;
+
+	return md_target_has_ended(target) ||
+	       (l->program && md_targets_keep_program(&list, l->program, &quiet) == -ESRCH);
+}
+
 /* Another run of this command for one process; its results join ours. */
 static int run_child(struct live *l, const struct md_target *target)
 {
-	char number[16], limit[48], search[48], *counts = NULL;
-	char *argv[10] = {(char *)"morph", (char *)"live", (char *)"--json", limit, search};
+	char number[16], limit[48], search[48], *counts = NULL, *program = NULL;
+	char *argv[11] = {(char *)"morph", (char *)"live", (char *)"--json", limit, search};
 	struct mp_err err = {0};
 	json_t *out, *row;
 	size_t i, n = 5;
@@ -470,17 +494,26 @@ static int run_child(struct live *l, const struct md_target *target)
 			return failed(mp_err_code(&err, ENOMEM), &err);
 		argv[n++] = counts;
 	}
+	/* It may begin another program before it is its turn. */
+	if (l->program) {
+		if (asprintf(&program, "--program=%s", l->program) < 0) {
+			free(counts);
+			return failed(mp_err_code(&err, ENOMEM), &err);
+		}
+		argv[n++] = program;
+	}
 	argv[n++] = (char *)names[l->action];
 	argv[n++] = number;
 	argv[n++] = (char *)(l->given ? l->given : l->output);
 	r = md_run_tool(argv, &out, &err);
 	free(counts);
+	free(program);
 	if (r > 128)
 		r = mp_err_set(&err, EIO, "process %d: the command for it was ended by signal %d",
 			       (int)target->pid, r - 128);
 	if (r < 0)
 		r = process_failed(l, target->pid, r, &err);
-	else if (r && md_target_has_ended(target))
+	else if (r && is_past(l, target))
 		r = 0;
 	else
 		json_array_foreach(json_object_get(out, "processes"), i, row) put_row(l, row);
@@ -539,9 +572,7 @@ static int run(struct live *l)
 
 	begin_alarm();
 	if (!r)
-		r = md_targets_find(l->target, &l->targets, &err);
-	if (!r && l->program)
-		r = md_targets_keep_program(&l->targets, l->program, &err);
+		r = md_targets_find(l->target, l->program, &l->targets, &err);
 	if (!r && l->action == ADOPT && strchr(l->target, '/'))
 		r = md_targets_keep(&l->targets, l->target, l->output, &err);
 	/* Nothing has to be taken back from a program that nobody runs, or that is gone. */

@@ -39,7 +39,7 @@ int md_take_back(const char *file, size_t *nr, struct mp_err *err)
 			number,
 			(char *)file,
 			NULL};
-	int status = 0, failed = 0, r = md_targets_find(NULL, &all, err);
+	int status = 0, failed = 0, r = md_targets_find(NULL, NULL, &all, err);
 
 	*nr = 0;
 	for (size_t i = 0; !r && i < all.nr; i++) {

@@ -21,8 +21,8 @@ bool md_deny(const struct md_policy *policy, const char *path, char *why, size_t
 /* The same by the path alone; the file need not exist. */
 bool md_deny_path(const struct md_policy *policy, const char *path, char *why, size_t size);
 /*
- * The same for the processes of the program at @path, into which a version of a library would go: also one that `only' in the
- * policy does not name, since it is not replaced.
+ * The same for the processes of the program at @path, into which a version of a library would go: also one that `only'
+ * in the policy does not name, since it is not replaced.
  */
 bool md_deny_processes(const struct md_policy *policy, const char *path, char *why, size_t size);
 

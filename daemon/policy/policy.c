@@ -358,9 +358,16 @@ enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const stru
 
 bool md_policy_is_library(const char *path)
 {
-	const char *name = strrchr(path, '/');
+	const char *at = strrchr(path, '/');
 
-	return strstr(name ? name : path, ".so");
+	at = at ? at : path;
+	/* libz.so, libz.so.1, and not a name such as x.socket. */
+	while ((at = strstr(at, ".so"))) {
+		at += strlen(".so");
+		if (!*at || *at == '.')
+			return true;
+	}
+	return false;
 }
 
 bool md_policy_may_count(const struct md_policy *policy, const struct md_rule *rule,

@@ -114,9 +114,9 @@ enum md_policy_mode md_policy_mode_of(const struct md_policy *policy, const stru
 
 /*
  * May everyday use count and try @path, a file of @rule (NULL: no rule)? Then a version that counts, and later two versions in
- * turns, are in its place for a while. Not if a command trains or audits it. A library, which any program may load, is counted
- * and tried in running processes alone. The worker also refuses while a job's versions are for running processes and the
- * policy does not permit them any more.
+ * turns, are in its place for a while. Not if a command trains or audits it. A library, which any program may load, is
+ * counted and tried in running processes alone. The worker also refuses while a job's versions are for running
+ * processes and the policy does not permit them any more.
  */
 bool md_policy_may_count(const struct md_policy *policy, const struct md_rule *rule,
 			 const char *path);

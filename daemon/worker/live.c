@@ -76,26 +76,13 @@ int md_live_of(struct md_task *t, struct md_live **out)
 	return 0;
 }
 
-/* The program that has loaded the library; zeros: there is none, or it is the job's file itself. */
-static struct stat look_at_program(const struct md_live *live)
-{
-	struct stat st;
-
-	if (!strcmp(live->path, live->program) || lstat(live->program, &st))
-		st = (struct stat){0};
-	return st;
-}
-
 bool md_live_knows(const struct md_task *t, enum md_variant *there)
 {
 	const struct md_live *live = *find(t->worker, t->job->path);
-	struct stat st, program;
+	struct stat st;
 
 	if (!is_of(live, t->job) || !live->file.st_ino || lstat(live->path, &st) ||
 	    !md_file_is_as(&st, &live->file))
-		return false;
-	program = look_at_program(live);
-	if (!md_file_is_as(&program, &live->program_file))
 		return false;
 	*there = live->there;
 	return true;
@@ -141,7 +128,6 @@ static int watch(struct md_task *t, struct md_live *live, enum md_variant varian
 		return mp_err_set(t->err, errno, "%s: %s", live->path, strerror(errno));
 	live->proved &= md_file_is_as(&live->file, &before);
 	live->there = variant;
-	live->program_file = look_at_program(live);
 	ret = md_cpu_time_number(live->program, &dev, &ino);
 	/* While the program is not there, nothing begins to run it. */
 	if (ret == -ENOENT && strcmp(live->path, live->program) != 0)
@@ -283,6 +269,22 @@ int md_live_check(struct md_task *t, struct md_live *live)
 	live->file = (struct stat){0};
 	ret = md_live_put_back(t, live);
 	return ret ? ret : 1;
+}
+
+bool md_live_waits(const struct md_live *live)
+{
+	const struct md_live *other = live->next;
+
+	/* Those that began earlier are behind it. */
+	while (other && strcmp(other->program, live->program) != 0)
+		other = other->next;
+	return other;
+}
+
+int md_live_wait(struct md_task *t)
+{
+	return md_task_note(t, "it waits: processes of the same program are counted or tried for "
+			       "another file");
 }
 
 int md_live_failed(struct md_task *t, struct md_live *live)

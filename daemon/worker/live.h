@@ -38,8 +38,6 @@ struct md_live {
 	struct md_live *next;
 	char *path;
 	char *program; /* whose processes' CPU time counts: the same path, or what has loaded the library */
-	struct stat
-		program_file; /* of a library: as it was at the last change; zeros: there was none */
 	uint32_t round;
 	enum mp_job_state state;
 	enum md_variant there;
@@ -93,14 +91,22 @@ int md_live_put_back(struct md_task *task, struct md_live *live);
  */
 bool md_live_leave(struct md_task *task);
 /*
- * md_live_check - if the file is not as the worker put it there, or if it has put nothing there yet, or if the program that has
- * loaded the library is another file now, the original gets back in its place. Return: 0: it is as it was; 1: the original is there; -errno.
+ * md_live_check - if the file is not as the worker put it there, or if it has put nothing there yet, the original gets
+ * back in its place. Return: 0: it is as it was; 1:
+ * the original is there; -errno.
  */
 int md_live_check(struct md_task *task, struct md_live *live);
 /* Does a process of any of its versions run behind a filter of system calls? See md_cpu_time_is_filtered(). */
 #define MD_LIVE_FILTERED                                                                           \
 	"its processes run behind a filter of system calls, which might end a version that counts"
 bool md_live_is_filtered(const struct md_worker *worker, const struct md_live *live);
+/*
+ * md_live_waits - do versions of another job take turns in processes of the same program, which began earlier? Crashes and
+ * CPU time are those of the program, so the harm of one version would become the other's verdict.
+ */
+bool md_live_waits(const struct md_live *live);
+/* Tells users so. Return: 0, -errno. */
+int md_live_wait(struct md_task *task);
 /* So often putting a version into running processes may fail before versions are written for other places, and before the end. */
 #define MD_LIVE_MOVE 3
 #define MD_LIVE_END  6
@@ -129,8 +135,8 @@ void md_live_drop(struct md_worker *worker, const char *path);
 /* Is the job of this path live? */
 bool md_live_has(const struct md_worker *worker, const char *path);
 /*
- * md_live_is_news - the steps of the job of this path fail, with this text; "": they do not. A step is tried each second, and users
- * want to read of it once. Return: nobody was told yet.
+ * md_live_is_news - the steps of the job of this path fail, with this text; "": they do not. A step is tried each
+ * second, and users want to read of it once. Return: nobody was told yet.
  */
 bool md_live_is_news(struct md_worker *worker, const char *path, const char *text);
 /* Is a job live? Then the worker stays and looks each second. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/everyday/cpu_time.h"
@@ -104,7 +105,10 @@ static int run_live(struct md_task *t, bool must_run, const char *out, char *con
 	return ret;
 }
 
-/* The option by which only processes of the program get a version of the library. "": it is no library, or nobody knows it yet. */
+/*
+ * The option by which only processes of the program get a version of the library. "": it is no library, or nobody
+ * knows it yet.
+ */
 struct of_program {
 	char option[PATH_MAX + 16];
 };
@@ -119,6 +123,38 @@ static struct of_program of_program(const struct md_task *t)
 	return of;
 }
 
+/* Does the policy leave the processes of the program alone, whatever it says of the library? @why gets the reason. */
+static bool leaves_alone(const struct md_policy *policy, const char *program, char *why,
+			 size_t size)
+{
+	if (md_deny_processes(policy, program, why, size))
+		return true;
+	if (md_policy_may_live(policy, md_policy_rule(policy, program)))
+		return false;
+	snprintf(why, size, "left alone: `live = no' in the policy");
+	return true;
+}
+
+/* May a version go into the processes? The policy may have changed in the middle of the round. @r gets the reason. */
+static bool may_put(const struct md_task *t, enum md_variant variant, struct md_child_result *r)
+{
+	struct md_running_program program = md_running_program(t);
+	char why[200];
+
+	if (variant == MD_ORIGINAL || !md_policy_is_library(t->job->path))
+		return true;
+	*r = (struct md_child_result){.end = MD_CHILD_EXITED, .status = MP_EXIT_REFUSED};
+	if (!strcmp(program.path, t->job->path))
+		snprintf(r->reason, sizeof(r->reason),
+			 "it is not known which program has loaded it");
+	else if (leaves_alone(t->worker->policy, program.path, why, sizeof(why)))
+		snprintf(r->reason, sizeof(r->reason), "%.200s, which has loaded it, is %s",
+			 program.path, why);
+	else
+		return true;
+	return false;
+}
+
 int md_running_put(struct md_task *t, enum md_variant variant, struct md_child_result *r)
 {
 	struct md_work_path file = md_work_path(&t->dir, md_variant_name(variant)),
@@ -130,10 +166,13 @@ int md_running_put(struct md_task *t, enum md_variant variant, struct md_child_r
 	size_t nr = 1;
 	int ret;
 
+	if (!may_put(t, variant, r))
+		return 0;
 	snprintf(counts, sizeof(counts), "--counts=%s", dir.text);
 	if (variant != MD_NEW_RUNNING && variant != MD_ORIGINAL)
 		words[nr++] = counts;
-	if (of.option[0] && variant != MD_ORIGINAL)
+	/* Processes of others may have loaded it, and are not asked: whoever likes to could hold up the undoing. */
+	if (of.option[0])
 		words[nr++] = of.option;
 	words[nr++] = t->job->path;
 	if (variant != MD_ORIGINAL)
@@ -164,18 +203,59 @@ int md_running_end(struct md_task *t)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
+/* The file at the path of the program. NULL: there is none. Ownership: json_decref(). */
+static json_t *note_file(const char *program)
+{
+	struct stat st;
+
+	/* Not the time of change: a new owner or name makes no other file of it. */
+	return lstat(program, &st)
+		       ? NULL
+		       : json_pack("[I, I, I, I]", (json_int_t)st.st_dev, (json_int_t)st.st_ino,
+				   (json_int_t)st.st_mtim.tv_sec, (json_int_t)st.st_mtim.tv_nsec);
+}
+
+bool md_running_is_replaced(const struct md_task *t)
+{
+	json_t *note = t->dir.path[0] ? json_load_file(md_work_path(&t->dir, NOTE).text, 0, NULL)
+				      : NULL;
+	const char *path = json_string_value(json_object_get(note, "program"));
+	json_t *now = path ? note_file(path) : NULL;
+	bool is = path && !(now && json_equal(now, json_object_get(note, "file")));
+
+	json_decref(now);
+	json_decref(note);
+	return is;
+}
+
+/* Does the kernel say that another file lies at the path, or none? */
+static bool is_old(const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	size_t len = strlen(path), end = sizeof(deleted) - 1;
+
+	return len > end && !strcmp(path + len - end, deleted);
+}
+
 /* The program whose processes have loaded the library. Return: NULL: it cannot be tried there, and @r says why. */
 static json_t *choose_program(const struct md_task *t, json_t *programs, struct md_child_result *r)
 {
 	json_t *program = json_array_size(programs) == 1 ? json_array_get(programs, 0) : NULL;
 	const char *path = json_string_value(program);
 	char why[200] = "not known";
+	json_t *other;
+	size_t i;
 
+	json_array_foreach(programs, i, other) if (is_old(json_string_value(other)))
+	{
+		snprintf(r->reason, sizeof(r->reason), "%s", MD_RUNNING_REPLACED);
+		return NULL;
+	}
 	if (!path)
 		snprintf(r->reason, sizeof(r->reason),
 			 "several programs have loaded it, so the CPU time of one does not tell "
 			 "what it takes");
-	else if (path[0] != '/' || md_deny_processes(t->worker->policy, path, why, sizeof(why)))
+	else if (path[0] != '/' || leaves_alone(t->worker->policy, path, why, sizeof(why)))
 		snprintf(r->reason, sizeof(r->reason), "%.200s, which has loaded it, is %s", path,
 			 why);
 	else
@@ -185,7 +265,7 @@ static json_t *choose_program(const struct md_task *t, json_t *programs, struct 
 
 static json_t *make_note(const struct md_task *t, json_t *found, struct md_child_result *r)
 {
-	json_t *places = json_object_get(found, "places"), *program;
+	json_t *places = json_object_get(found, "places"), *program, *note;
 
 	if (json_array_size(places) != NR_PLACES) {
 		snprintf(r->reason, sizeof(r->reason), "morph live names no places");
@@ -194,11 +274,15 @@ static json_t *make_note(const struct md_task *t, json_t *found, struct md_child
 	if (!md_policy_is_library(t->job->path))
 		return json_pack("{s:O}", "places", places);
 	/* It was chosen at the beginning of the round, and other processes are left out. */
-	if (md_running_is(&t->dir))
-		return json_pack("{s:O, s:s}", "places", places, "program",
-				 md_running_program(t).path);
+	if (md_running_is(&t->dir)) {
+		note = json_load_file(md_work_path(&t->dir, NOTE).text, 0, NULL);
+		json_object_set(note, "places", places);
+		return note;
+	}
 	program = choose_program(t, json_object_get(found, "programs"), r);
-	return program ? json_pack("{s:O, s:O}", "places", places, "program", program) : NULL;
+	return program ? json_pack("{s:O, s:O, s:o*}", "places", places, "program", program, "file",
+				   note_file(json_string_value(program)))
+		       : NULL;
 }
 
 static int save_places(struct md_task *t, const struct md_work_path *found,

@@ -417,6 +417,34 @@ static int stop(struct md_task *t)
 				     "the policy does not permit counting any more");
 }
 
+/* What would be counted is no longer what takes the time: the round goes on with samples. */
+static int end_replaced(struct md_task *t)
+{
+	struct md_work_path dir = md_variant_counts(&t->dir, MD_COUNTING);
+	int ret = md_task_put_back(t);
+
+	if (ret)
+		return ret;
+	md_count_dir_remove(dir.text);
+	return md_task_advance(t, MP_JOB_WANTED, "counted", "by samples", "%s",
+			       MD_RUNNING_REPLACED);
+}
+
+static int take_turn(struct md_task *t, struct md_live *live)
+{
+	/* A worker that was killed may have left a version in place, and somebody else may have taken it away. */
+	int ret = md_live_check(t, live);
+
+	if (ret >= 0)
+		ret = live->counting ? 0 : begin(t, live);
+	if (!ret)
+		ret = md_live_waits(live) ? md_live_wait(t) : tick(t, live);
+	/* Counting may end because the version does harm. So the original goes back at once, and does not wait for another job's child. */
+	if (ret == 2)
+		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);
+	return ret;
+}
+
 int md_step_count(struct md_task *t)
 {
 	struct md_live *live;
@@ -428,15 +456,7 @@ int md_step_count(struct md_task *t)
 	if (ret || live->busy)
 		return ret;
 	live->busy = true;
-	/* A worker that was killed may have left a version in place, and somebody else may have taken it away. */
-	ret = md_live_check(t, live);
-	if (ret >= 0)
-		ret = live->counting ? 0 : begin(t, live);
-	if (!ret)
-		ret = tick(t, live);
-	/* Counting may end because the version does harm. So the original goes back at once, and does not wait for another job's child. */
-	if (ret == 2)
-		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);
+	ret = md_running_is_replaced(t) ? end_replaced(t) : take_turn(t, live);
 	live->busy = false;
 	return ret;
 }

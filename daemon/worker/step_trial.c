@@ -203,15 +203,14 @@ static int conclude(struct md_task *t, struct md_live *live)
 	return ret;
 }
 
-static int stop(struct md_task *t)
+static int stop(struct md_task *t, const char *why)
 {
 	int ret = md_task_put_back(t);
 
 	if (ret)
 		return ret;
 	remove_dirs(t);
-	return md_task_advance(t, MP_JOB_UNDECIDED, "tried", "stopped",
-			       "the policy does not permit trials any more");
+	return md_task_advance(t, MP_JOB_UNDECIDED, "tried", "stopped", "%s", why);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -366,23 +365,30 @@ static int begin(struct md_task *t, struct md_live *live)
 	return 0;
 }
 
+static int take_turn(struct md_task *t, struct md_live *live)
+{
+	int ret = begin(t, live);
+
+	if (!ret)
+		ret = md_live_waits(live) ? md_live_wait(t) : tick(t, live);
+	/* The trial may end because a version does harm. So the original goes back at once, and does not wait for another job's child. */
+	if (ret == 2)
+		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);
+	return ret;
+}
+
 int md_step_trial(struct md_task *t)
 {
 	struct md_live *live;
 	int ret;
 
 	if (!md_trial_may(t))
-		return stop(t);
+		return stop(t, "the policy does not permit trials any more");
 	ret = md_live_of(t, &live);
 	if (ret || live->busy)
 		return ret;
 	live->busy = true;
-	ret = begin(t, live);
-	if (!ret)
-		ret = tick(t, live);
-	/* The trial may end because a version does harm. So the original goes back at once, and does not wait for another job's child. */
-	if (ret == 2)
-		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);
+	ret = md_running_is_replaced(t) ? stop(t, MD_RUNNING_REPLACED) : take_turn(t, live);
 	live->busy = false;
 	return ret;
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # morph live with the path of a library: all processes that have loaded it, whatever program they run, also after another file
-# got the name; a library that a process unloads, and loads again, while a version of it is in use.
+# got the name; a library that a process unloads, and loads again, while a version of it is in use; --program, with a process
+# of another program that cannot be asked.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-live.sh"
 live_scratch libraries
@@ -17,15 +18,27 @@ cat >user.c <<'C'
 int added(int x);
 int main(void) { printf("ready %d\n", added(9)); fflush(stdout); for (;;) pause(); }
 C
-# For each line: "load", "unload", or a number, for which it prints what the library makes of it.
+# Its first thread ends, so nothing can be asked or taken back.
+cat >alone.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+int added(int x);
+static void *stay(void *arg) { printf("ready %d\n", added(9)); fflush(stdout); for (;;) pause(); return arg; }
+int main(void) { pthread_t t; pthread_create(&t, NULL, stay, NULL); pthread_exit(NULL); }
+C
+# For each line: "load", "unload", "block" and "free" for the memory where it was, or a number, for which it prints what
+# the library makes of it.
 cat >loads.c <<'C'
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#define PAGE 4096
 int main(int argc, char **argv)
 {
-	void *lib = NULL;
+	void *lib = NULL, *code = NULL, *block = NULL;
 	char line[80];
 	puts("ready");
 	fflush(stdout);
@@ -34,14 +47,18 @@ int main(int argc, char **argv)
 			printf("load %d\n", !!(lib = dlopen(argv[1], RTLD_NOW)));
 		else if (!strcmp(line, "unload\n"))
 			printf("unload %d\n", dlclose(lib));
+		else if (!strcmp(line, "block\n"))
+			printf("block %d\n", !!(block = mmap((void *)((unsigned long)code & -PAGE), PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)));
+		else if (!strcmp(line, "free\n"))
+			printf("free %d\n", munmap(block, PAGE));
 		else
-			printf("is %d\n", ((int (*)(int))dlsym(lib, "added"))(atoi(line)));
+			printf("is %d\n", ((int (*)(int))(code = dlsym(lib, "added")))(atoi(line)));
 		fflush(stdout);
 	}
 }
 C
 gcc -O2 -shared -fPIC -o liblib.so lib.c && gcc -O1 -shared -fPIC -o newer.so lib.c && gcc -O2 -o user user.c -L. -llib -Wl,-rpath,"$PWD" &&
-	cp user another && gcc -O2 -o loads loads.c || exit 1
+	cp user another && gcc -O1 -pthread -o alone alone.c -L. -llib -Wl,-rpath,"$PWD" && gcc -O2 -o loads loads.c || exit 1
 cp liblib.so original.so
 lib=$dir/liblib.so
 more() { # PROGRAM
@@ -95,6 +112,15 @@ live undo --program="$dir/another" "$lib" || fail "undo in one program: $(cat er
 live adopt --program="$dir/user" "$lib" lib.live || fail "adopt in one program: $(cat err.txt)"
 [ "$(rows 'select(.changed == false)')" = 2 ] && [ "$(rows .)" = 2 ] || fail "adopt in one program: $(cat out.txt)"
 live adopt "$lib" lib.live || fail "adopt in both again: $(cat err.txt)"
+more ./alone
+live undo --program="$dir/user" "$lib" || fail "undo beside a process that cannot be asked: $(cat err.txt)"
+[ "$(rows 'select(.changed)')" = 2 ] && [ "$(rows "select(.pid == $three)")" = 0 ] || fail "undo beside a process that cannot be asked: $(cat out.txt)"
+live adopt --program="$dir/user" "$lib" lib.live || fail "adopt beside a process that cannot be asked: $(cat err.txt)"
+live undo "$lib"
+[ $? = 4 ] && grep -q "its first thread has ended" err.txt || fail "undo in a process that cannot be asked: $(cat err.txt)"
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+live adopt "$lib" lib.live || fail "adopt in both once more: $(cat err.txt)"
 command_ends 1 "a program that nobody runs" "$BUILD/morph" live adopt --program="$dir/loads" "$lib" lib.live
 
 # ---- an output gets the name, then another build: those with the file of before are meant
@@ -145,6 +171,29 @@ live adopt "$lib" lib.live || fail "adopt of one that is loaded again: $(cat err
 tells 8 "is 65"
 live undo "$lib" || fail "undo of one that is loaded again: $(cat err.txt)"
 text_is liblib.so || fail "undo of one that is loaded again: other code"
+tells 9 "is 84"
+
+# ---- the same, and it is loaded at a higher address: the copies of before come first in its mappings
+at() {
+	awk '$2 ~ /x/ && $6 ~ /\/liblib.so$/ { print $1; exit }' "/proc/$pid/maps"
+}
+tells unload "unload 0"
+tells block "block 1"
+tells load "load 1"
+low=$(at)
+live adopt "$lib" lib.live || fail "adopt of one at a low address: $(cat err.txt)"
+tells 8 "is 65"
+tells unload "unload 0"
+tells free "free 0"
+tells load "load 1"
+[[ "$(at)" > "$low" ]] || fail "it was loaded at $(at), not above $low"
+live adopt "$lib" lib.live || fail "adopt of one at a higher address: $(cat err.txt)"
+live status "$lib" || fail "status of one at a higher address: $(cat err.txt)"
+[ "$(rows 'select(.state == "in use")')" = 1 ] || fail "status of one at a higher address: $(cat out.txt)"
+tells 8 "is 65"
+live undo "$lib" || fail "undo of one at a higher address: $(cat err.txt)"
+[ "$(rows 'select(.changed)')" = 1 ] || fail "undo of one at a higher address: $(cat out.txt)"
+text_is liblib.so || fail "undo of one at a higher address: other code"
 tells 9 "is 84"
 exec 7>&-
 wait "$pid" || fail "the process that loads it ended with $?"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # check-all: whole trials of a library that runs all the time take minutes
 # morph-worker with `live = yes': a library that servers of one program have loaded is counted, tried and made faster in
-# these processes; the CPU time and the crashes are those of the program, which may be upgraded meanwhile. Where several programs
-# have loaded it, or without the key, it is only advised.
+# these processes; the CPU time and the crashes are those of the program. If that is replaced meanwhile, the trial ends. Where
+# several programs have loaded it, or without the key, it is only advised.
 . "$(dirname "$0")/../lib.sh"
 . "$(dirname "$0")/lib-manager.sh"
 need gcc jq objdump readelf sqlite3
@@ -95,7 +95,7 @@ wait "$worker_pid"
 has_text "$first" "two programs"
 ends_right "two programs" another "$service"
 
-# ---- a whole round; the worker is killed while it counts, and the program is upgraded while it is tried
+# ---- a whole round; the worker is killed while it counts, and told to stop while it tries
 forget
 begin_work
 wait_for counting "counting"
@@ -107,21 +107,14 @@ begin_work
 wait_for trying "trying"
 [ "$(db "SELECT verdict FROM history WHERE step = 'counted'")" = done ] || fail "it was not counted: $(reason counted)"
 awaits '[ "$(versions "$first")" = metered-new ]' || fail "trying: in use is $(versions "$first")"
-cp prog prog.new && mv prog.new prog
-serve prog 2 0
-second=$service
-awaits '[ "$(versions "$second")" = metered-new ]' || fail "upgrade of the program: in use is $(versions "$second")"
 put_down TERM
 has_text "$first" "told to stop"
-has_text "$second" "told to stop"
-kill -TERM "$first"
-wait "$first" || fail "the service of the program that was upgraded ended with $?"
 begin_work
 wait_for adopted "adopted"
 [ "$(db "SELECT verdict FROM history WHERE step = 'tried'")" = faster ] || fail "adopted: $(reason tried)"
 [ "$(db "SELECT verdict FROM history WHERE step = 'live'")" = done ] || fail "adopted: $(reason live)"
 put_down TERM
-[ "$(versions "$second")" = output-running ] || fail "adopted: in use is $(versions "$second")"
+[ "$(versions "$first")" = output-running ] || fail "adopted: in use is $(versions "$second")"
 cmp -s libwork.so state/*/output || fail "adopted: not at the path"
 
 # ---- the program crashes more often than before: undone, at the path and in the processes
@@ -131,7 +124,29 @@ begin_work
 awaits "[ \"\$(db 'SELECT state FROM job')\" = undone ]" || fail "crash: $(db 'SELECT state, detail FROM job')"
 put_down TERM
 cmp -s libwork.so original || fail "crash: the original is not back"
-has_text "$second" "crash"
+has_text "$first" "crash"
+
+# ---- the program is upgraded in the middle of a trial: it ends, and no version stays in the old processes
+forget
+begin_work
+wait_for trying "upgrade"
+awaits '[ "$(versions "$first")" = metered-new ] || [ "$(versions "$first")" = metered-original ]' || fail "upgrade: no version is in use"
+cp prog prog.new && mv prog.new prog
+awaits "[ \"\$(db \"SELECT count(*) FROM history WHERE step = 'tried'\")\" != 0 ]" || fail "upgrade: the trial goes on"
+put_down TERM
+[[ "$(reason tried)" == "the program that has loaded it was replaced"* ]] || fail "upgrade: $(reason tried)"
+has_text "$first" "upgrade"
+
+# ---- the old process makes no round possible, and a new one does
+forget
+begin_work
+wait_for advised "an old process"
+put_down TERM
+[[ "$(reason live)" == *"the program that has loaded it was replaced"* ]] || fail "an old process: $(reason live)"
+kill -TERM "$first"
+wait "$first" || fail "the service of the program that was upgraded ended with $?"
+serve prog 2 0
+second=$service
 
 # ---- morph off, in the middle of a trial
 forget

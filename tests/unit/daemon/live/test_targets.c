@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -84,13 +85,19 @@ TEST(targets_finds_processes_that_have_loaded_a_library)
 	ck_assert_int_gt(child, 0);
 	ck_assert_int_gt(readlink("/proc/self/exe", exe, sizeof(exe) - 1), 0);
 	if (a_library(path, sizeof(path))[0]) {
-		ck_assert_int_eq(md_targets_find(path, &targets, &err), 0);
+		ck_assert_int_eq(md_targets_find(path, NULL, &targets, &err), 0);
 		ck_assert(targets.searched && targets.library);
 		ck_assert(has(&targets, child, &program));
 		ck_assert_str_eq(program.path, exe);
 		md_targets_free(&targets);
+		ck_assert_int_eq(md_targets_find(path, exe, &targets, &err), 0);
+		ck_assert(has(&targets, child, &program));
+		md_targets_free(&targets);
+		ck_assert_int_eq(md_targets_find(path, "/nowhere/prog", &targets, &err), -ESRCH);
+		ck_assert_uint_eq(targets.nr, 0);
+		md_targets_free(&targets);
 	}
-	ck_assert_int_eq(md_targets_find(exe, &targets, &err), 0);
+	ck_assert_int_eq(md_targets_find(exe, NULL, &targets, &err), 0);
 	ck_assert(!targets.library && has(&targets, child, &program));
 	md_targets_free(&targets);
 	kill(child, SIGKILL);
@@ -101,6 +108,41 @@ TEST(targets_says_that_nobody_has_loaded_a_library)
 {
 	struct md_targets targets;
 
-	ck_assert_int_eq(md_targets_find("/nowhere/libnone.so.1", &targets, &err), -ENOENT);
+	ck_assert_int_eq(md_targets_find("/nowhere/libnone.so.1", NULL, &targets, &err), -ENOENT);
 	md_targets_free(&targets);
+}
+
+/* A package that is removed takes its directories with it, and processes go on. */
+TEST(targets_finds_processes_whose_directory_is_gone)
+{
+	char dir[] = "/tmp/morph-targets-XXXXXX", path[64], copy[128];
+	struct md_target_program program;
+	struct md_targets targets;
+	pid_t child;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/prog", dir);
+	snprintf(copy, sizeof(copy), "cp /bin/sleep %s", path);
+	ck_assert_int_eq(system(copy), 0);
+	child = fork();
+	if (!child) {
+		execl(path, "prog", "60", (char *)NULL);
+		_exit(1);
+	}
+	ck_assert_int_gt(child, 0);
+	for (int i = 0; i < 500; i++) {
+		ck_assert_int_eq(md_targets_find(NULL, NULL, &targets, &err), 0);
+		if (has(&targets, child, &program) && !strcmp(program.path, path))
+			break;
+		md_targets_free(&targets);
+		usleep(10000);
+	}
+	md_targets_free(&targets);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(rmdir(dir), 0);
+	ck_assert_int_eq(md_targets_find(path, NULL, &targets, &err), 0);
+	ck_assert(has(&targets, child, &program));
+	md_targets_free(&targets);
+	kill(child, SIGKILL);
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* test_version - what the pages of a process are, and errors that are told as what they are. The process is this one. */
+/*
+ * test_version - what the pages of a process are, and errors that are told as what they are. The process is this one.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

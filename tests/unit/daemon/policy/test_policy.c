@@ -125,6 +125,10 @@ TEST(policy_counts_libraries_in_running_processes)
 	ck_assert(!md_policy_may_count(&policy, md_policy_rule(&policy, "/usr/lib/libz.so.1"),
 				       "/usr/lib/libz.so.1"));
 	ck_assert(!md_policy_is_library("/usr/lib.so/node"));
+	ck_assert(md_policy_is_library("/usr/lib/libz.so"));
+	ck_assert(md_policy_is_library("/usr/lib/libx.some.so.1"));
+	ck_assert(!md_policy_is_library("/usr/bin/foo.solver"));
+	ck_assert(!md_policy_is_library("/run/x.socket"));
 	md_policy_fini(&policy);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_task - what another user wrote is taken over up to a size, also if that user makes it longer meanwhile; whose crashes are those
- * of a library.
+ * test_task - what another user wrote is taken over up to a size, also if that user makes it longer meanwhile; whose
+ * crashes are those of a library.
  */
 #include "tests/unit/suite.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_flow - where counters stand in versions for running processes, in which the first instruction of a function is a block of its
- * own, has no jump to its copy, and so also runs in old code.
+ * test_flow - where counters stand in versions for running processes, in which the first instruction of a function is
+ * a block of its own, has no jump to its copy, and so also runs in old code.
  */
 #include "editor/instrument/flow.h"
 
