@@ -92,7 +92,7 @@ static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at, bool i
 	if (part == MP_NONE)
 		return false;
 	size = b->index->parts[part].end - at;
-	/* Many calls may lead into one function. */
+	/* Many calls and jumps may lead into one function. */
 	if (inside && size > MAX_INSIDE)
 		size = MAX_INSIDE;
 	bytes = mp_space_bytes(b->index, at, size);
@@ -324,7 +324,7 @@ static bool changes_here(struct callee *c, struct way *way, const struct mp_insn
 		 o[1].type == ZYDIS_OPERAND_TYPE_REGISTER && o[1].reg.value == ZYDIS_REGISTER_RSP;
 	if (insn->kind == MP_INSN_OTHER)
 		step(way, &z, o);
-	return framed && writes_above_frame(c->b, way->at + z.length, c->inside);
+	return framed && writes_above_frame(c->b, way->at + z.length, c->inside || c->branched);
 }
 
 static void follow(struct callee *c, struct way way)

@@ -612,7 +612,7 @@ int vf_scan(struct vf *vf)
 	if (!ret)
 		ret = vf_find_label_uses(vf);
 	if (!ret)
-		vf_find_places(vf);
+		ret = vf_find_places(vf);
 	if (!ret)
 		ret = vf_check_ranges(vf);
 out:

@@ -11,6 +11,7 @@
  * where a table begins.
  * Called by verify_scan.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "editor/verify/base/verify_bits.h"
@@ -18,6 +19,8 @@
 #include "editor/verify/base/verify_decode.h"
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/known/verify_place.h"
+
+#include <errno.h>
 #include "editor/verify/read/verify_eh.h"
 
 /* Other fields may stand before the first word: packed ones, or more of whole words. */
@@ -525,8 +528,8 @@ static void look_at_symbols(const struct vf *vf)
 		const struct mp_symbol *sym = &vf->o->symbols[i - 1];
 		struct vf_fde *fde =
 			sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS &&
-					(sym->type == STT_NOTYPE || sym->type == STT_FUNC) &&
-					vf_is_text(vf, sym->vaddr) &&
+					sym->type != STT_SECTION && sym->type != STT_FILE &&
+					sym->type != STT_TLS && vf_is_text(vf, sym->vaddr) &&
 					vf_bits_get(&vf->old.grid, sym->vaddr)
 				? around(vf, sym->vaddr)
 				: NULL;
@@ -537,27 +540,34 @@ static void look_at_symbols(const struct vf *vf)
 }
 
 /* Tables among code, which another function names: outside of functions, or behind the code of one. */
-static void look_at_code(const struct vf *vf, uint64_t *read)
+static int look_at_code(const struct vf *vf, uint64_t *read)
 {
-	for (size_t i = 0; i < vf->old.names.nr; i++) {
+	struct vf_bits seen = {0}; /* many operands may name one table */
+	int ret = vf_bits_init(&seen, vf->old.text_start, vf->old.text_end);
+
+	for (size_t i = 0; !ret && i < vf->old.names.nr; i++) {
 		const struct vf_ref *name = &vf->old.names.list[i];
 		const struct vf_fde *fde =
 			vf_is_text(vf, name->to) ? vf_eh_find(&vf->old.eh, name->to) : NULL;
 
-		if (!vf_is_text(vf, name->to) ||
+		if (!vf_is_text(vf, name->to) || vf_bits_get(&seen, name->to) ||
 		    (fde && (fde->start == name->to || name->insn - fde->start < fde->size)))
 			continue;
+		vf_bits_set(&seen, name->to);
 		look_at_table(vf, name->to, read);
 	}
+	vf_bits_fini(&seen);
+	return ret;
 }
 
-void vf_find_places(const struct vf *vf)
+int vf_find_places(const struct vf *vf)
 {
 	/* Bytes of functions that names_any() has read for tables, and for words. */
 	uint64_t read = 0, words = 0;
 
+	if (look_at_code(vf, &read))
+		return -ENOMEM;
 	look_at_symbols(vf);
-	look_at_code(vf, &read);
 	look_at_relocs(vf, vf->o->relocs, vf->o->nr_relocs, &words);
 	look_at_relocs(vf, vf->o->dyn_relocs, vf->o->nr_dyn_relocs, &words);
 	for (uint32_t i = 0; i < vf->o->nr_sections; i++) {
@@ -581,4 +591,5 @@ void vf_find_places(const struct vf *vf)
 		     at = vf_bits_next(&vf->old.data_ref, at + 1, end))
 			look_at_table(vf, at, &read);
 	}
+	return 0;
 }

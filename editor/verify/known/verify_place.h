@@ -8,7 +8,7 @@
 
 #include "editor/verify/base/verify_context.h"
 
-/* Mark functions of which data may know places. Needs @bases and @refs in order. */
-void vf_find_places(const struct vf *vf);
+/* Mark functions of which data may know places. Needs @bases and @refs in order. Return: 0, -ENOMEM. */
+int vf_find_places(const struct vf *vf);
 
 #endif

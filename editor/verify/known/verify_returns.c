@@ -260,6 +260,22 @@ static void keep(struct reading *r, const struct going *g, uint64_t at)
 	r->later[r->nr_later++].at = at;
 }
 
+/* Traps, and returns of a kernel. */
+static bool is_end(ZydisMnemonic mnemonic)
+{
+	switch (mnemonic) {
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_INT1:
+	case ZYDIS_MNEMONIC_INT3:
+	case ZYDIS_MNEMONIC_SYSRET:
+	case ZYDIS_MNEMONIC_SYSEXIT: return true;
+	default: return false;
+	}
+}
+
 /* Notes where control goes but to the next instruction. Return: false: it does not go there. */
 static bool goes_on(struct reading *r, const struct going *g, const struct vf_full *f)
 {
@@ -279,9 +295,7 @@ static bool goes_on(struct reading *r, const struct going *g, const struct vf_fu
 	case ZYDIS_CATEGORY_RET:
 	/* It is not known whether a call returns, and other code may follow. */
 	case ZYDIS_CATEGORY_CALL: return false;
-	default:
-		return f->z.mnemonic != ZYDIS_MNEMONIC_UD2 && f->z.mnemonic != ZYDIS_MNEMONIC_HLT &&
-		       f->z.mnemonic != ZYDIS_MNEMONIC_INT3;
+	default: return !is_end(f->z.mnemonic);
 	}
 }
 
@@ -315,7 +329,9 @@ static bool writes_by_frame(const struct reading *r, uint64_t at)
 {
 	const struct vf_fde *fde = vf_eh_find(&r->vf->old.eh, at);
 	uint64_t left = fde ? fde->start + fde->size - at : 0;
-	struct vf_fde rest = {.start = at, .size = left < r->most ? left : r->most};
+	/* Many jumps may lead into one function, as many calls may. */
+	uint64_t most = r->jumped && r->most > BARE ? BARE : r->most;
+	struct vf_fde rest = {.start = at, .size = left < most ? left : most};
 
 	return left && writes_above_frame(r->vf, &rest, at);
 }

@@ -290,10 +290,16 @@ static void look_at_code(struct places p)
 	for (uint32_t i = 0; i < b->nr_code_refs; i++) {
 		uint32_t target = b->code_refs[i].target, part = mp_part_at(b->index, target);
 
-		if (mp_space_is_text(b->index, target) && !mp_bit(b->entries, target) &&
-		    (part == MP_NONE || part != mp_part_at(b->index, b->code_refs[i].at)))
-			look_at_table(&p, mp_space_vaddr(b->index, target), target);
+		/* Many operands may name one table. */
+		if (!mp_space_is_text(b->index, target) || mp_bit(b->entries, target) ||
+		    mp_bit(b->scratch, target) ||
+		    (part != MP_NONE && part == mp_part_at(b->index, b->code_refs[i].at)))
+			continue;
+		mp_bit_set(b->scratch, target);
+		look_at_table(&p, mp_space_vaddr(b->index, target), target);
 	}
+	for (uint32_t i = 0; i < b->nr_code_refs; i++)
+		mp_bit_clear(b->scratch, b->code_refs[i].target);
 }
 
 static void look_at_named(const struct places *p)
@@ -459,7 +465,7 @@ static void look_at_own(const struct places *p, const struct mp_section *sec)
 	look_at_entries(p, sec, bytes);
 }
 
-/* A dynamic symbol that is no function's: other files know the place by it, or a table. */
+/* A dynamic symbol inside a function: other files know the place, or a table there, by it. */
 static void look_at_symbols(const struct places *p)
 {
 	const struct mp_elf *elf = p->b->elf;
@@ -467,8 +473,8 @@ static void look_at_symbols(const struct places *p)
 	for (uint32_t i = p->b->first_dynsym; i < elf->nr_symbols; i++) {
 		const struct mp_symbol *sym = &elf->symbols[i];
 
-		if (sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS &&
-		    (sym->type == STT_NOTYPE || sym->type == STT_FUNC))
+		if (sym->shndx != SHN_UNDEF && sym->shndx != SHN_ABS && sym->type != STT_SECTION &&
+		    sym->type != STT_FILE && sym->type != STT_TLS)
 			take(p, sym->vaddr);
 	}
 }

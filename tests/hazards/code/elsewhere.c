@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers of faults have tables of distances where compilers put none: among code, in a note, in a section of an own type, and
+// Handlers of faults have tables of distances where compilers put none: among code, in a note, in a section with a type of its own, and
 // behind a head of several fields, which is handed to another function.
 // levels: -O2
 // stays: reads_code reads_note reads_type reads_head
