@@ -264,7 +264,7 @@ printf '%s\n' "mode = adopt" "only = $dir/libprog.so" "share = 50%" "counting = 
 command_ends 0 "a library" "$worker" --config=etc --db=library.db --state-dir=library --backup-dir=backup --now
 said=$(sqlite3 library.db "SELECT state, detail, (SELECT count(*) FROM history WHERE step = 'count') FROM job")
 case "$said" in
-"advised|everyday use decides about programs, not about libraries"*"|0") ;;
+"advised|everyday use decides about libraries only in running processes"*"|0") ;;
 *) fail "a library: $said" ;;
 esac
 is libprog.so libprog.was "a library"
