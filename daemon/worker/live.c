@@ -262,6 +262,12 @@ int md_live_check(struct md_task *t, struct md_live *live)
 	enum md_variant there;
 	int ret;
 
+	/* Crashes of the other job's versions in these processes are not this one's. */
+	if (live->waited && !md_live_waits(live)) {
+		live->waited = false;
+		live->nr_watches = 0;
+		live->file = (struct stat){0};
+	}
 	if (md_live_knows(t, &there))
 		return 0;
 	/* Somebody may have changed the mode or the owner, which the spare one lacks. */
@@ -281,8 +287,9 @@ bool md_live_waits(const struct md_live *live)
 	return other;
 }
 
-int md_live_wait(struct md_task *t)
+int md_live_wait(struct md_task *t, struct md_live *live)
 {
+	live->waited = true;
 	return md_task_note(t, "it waits: processes of the same program are counted or tried for "
 			       "another file");
 }

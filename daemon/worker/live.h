@@ -62,6 +62,7 @@ struct md_live {
 	struct md_counting *counting; /* of step_count */
 	struct md_windows windows;
 	bool busy;		  /* one of its steps waits for a child */
+	bool waited;		  /* for another job: what was watched meanwhile is that job's */
 	char *told;		  /* what was said of its failing steps; NULL: nothing */
 	unsigned int failures;	  /* in a row, of putting a version into running processes */
 	double failed_s;	  /* mp_now_s() of the last one */
@@ -106,7 +107,7 @@ bool md_live_is_filtered(const struct md_worker *worker, const struct md_live *l
  */
 bool md_live_waits(const struct md_live *live);
 /* Tells users so. Return: 0, -errno. */
-int md_live_wait(struct md_task *task);
+int md_live_wait(struct md_task *task, struct md_live *live);
 /* So often putting a version into running processes may fail before versions are written for other places, and before the end. */
 #define MD_LIVE_MOVE 3
 #define MD_LIVE_END  6

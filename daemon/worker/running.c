@@ -172,7 +172,7 @@ int md_running_put(struct md_task *t, enum md_variant variant, struct md_child_r
 	if (variant != MD_NEW_RUNNING && variant != MD_ORIGINAL)
 		words[nr++] = counts;
 	/* Processes of others may have loaded it, and are not asked: whoever likes to could hold up the undoing. */
-	if (of.option[0])
+	if (of.option[0] && (variant != MD_ORIGINAL || !strchr(of.option, '$')))
 		words[nr++] = of.option;
 	words[nr++] = t->job->path;
 	if (variant != MD_ORIGINAL)
@@ -182,11 +182,28 @@ int md_running_put(struct md_task *t, enum md_variant variant, struct md_child_r
 	return ret;
 }
 
+/*
+ * Processes whose program has got another name, as `mv nginx nginx.old' does, are not found by the program's path. All that have
+ * loaded the library are asked for this job's versions; those that cannot be asked have none.
+ */
+static int undo_renamed(struct md_task *t)
+{
+	struct md_work_path out = md_work_path(&t->dir, "live.out");
+	char *words[] = {(char *)"undo", t->job->path, t->dir.path, NULL};
+	struct md_child_result r;
+	int ret = run_live(t, true, out.text, words, &r);
+
+	unlink(out.text);
+	return ret;
+}
+
 int md_running_undo(struct md_task *t)
 {
 	struct md_child_result r;
 	int ret = md_running_put(t, MD_ORIGINAL, &r);
 
+	if (!ret && is_done(&r) && md_running_is_replaced(t))
+		ret = undo_renamed(t);
 	if (!ret && !is_done(&r))
 		ret = mp_err_set(t->err, EIO,
 				 "a version could not be taken back from running processes: %s",
@@ -208,10 +225,13 @@ static json_t *note_file(const char *program)
 {
 	struct stat st;
 
-	/* Not the time of change: a new owner or name makes no other file of it. */
+	/*
+	 * Not the time of change: a new owner or name makes no other file of it. Not the device: its number may be another
+	 * one when the machine has started again.
+	 */
 	return lstat(program, &st)
 		       ? NULL
-		       : json_pack("[I, I, I, I]", (json_int_t)st.st_dev, (json_int_t)st.st_ino,
+		       : json_pack("[I, I, I]", (json_int_t)st.st_ino,
 				   (json_int_t)st.st_mtim.tv_sec, (json_int_t)st.st_mtim.tv_nsec);
 }
 
@@ -221,7 +241,8 @@ bool md_running_is_replaced(const struct md_task *t)
 				      : NULL;
 	const char *path = json_string_value(json_object_get(note, "program"));
 	json_t *now = path ? note_file(path) : NULL;
-	bool is = path && !(now && json_equal(now, json_object_get(note, "file")));
+	bool gone = !now && (errno == ENOENT || errno == ENOTDIR);
+	bool is = path && (now ? !json_equal(now, json_object_get(note, "file")) : gone);
 
 	json_decref(now);
 	json_decref(note);
@@ -248,10 +269,14 @@ static json_t *choose_program(const struct md_task *t, json_t *programs, struct 
 
 	json_array_foreach(programs, i, other) if (is_old(json_string_value(other)))
 	{
-		snprintf(r->reason, sizeof(r->reason), "%s", MD_RUNNING_REPLACED);
+		snprintf(r->reason, sizeof(r->reason), "%s, while old processes of it run",
+			 MD_RUNNING_REPLACED);
 		return NULL;
 	}
-	if (!path)
+	if (path && strchr(path, '$'))
+		snprintf(r->reason, sizeof(r->reason),
+			 "a path with a $: systemd-run would change it");
+	else if (!path)
 		snprintf(r->reason, sizeof(r->reason),
 			 "several programs have loaded it, so the CPU time of one does not tell "
 			 "what it takes");
@@ -276,6 +301,9 @@ static json_t *make_note(const struct md_task *t, json_t *found, struct md_child
 	/* It was chosen at the beginning of the round, and other processes are left out. */
 	if (md_running_is(&t->dir)) {
 		note = json_load_file(md_work_path(&t->dir, NOTE).text, 0, NULL);
+		if (!note)
+			snprintf(r->reason, sizeof(r->reason),
+				 "what was noted of it cannot be read");
 		json_object_set(note, "places", places);
 		return note;
 	}

@@ -42,9 +42,7 @@ struct md_running_program md_running_program(const struct md_task *task);
  * of only one of them is known, and the round has to end. Always false for a job that is no library.
  */
 bool md_running_is_replaced(const struct md_task *task);
-#define MD_RUNNING_REPLACED                                                                        \
-	"the program that has loaded it was replaced, by an upgrade or by Morph, while old "       \
-	"processes of it run"
+#define MD_RUNNING_REPLACED "the program that has loaded it was replaced, by an upgrade or by Morph"
 /* Looks for other places; versions must then be written again. Return: 0; 1: there are none, @result says why; -errno. */
 int md_running_move(struct md_task *task, struct md_child_result *result);
 

@@ -438,7 +438,7 @@ static int take_turn(struct md_task *t, struct md_live *live)
 	if (ret >= 0)
 		ret = live->counting ? 0 : begin(t, live);
 	if (!ret)
-		ret = md_live_waits(live) ? md_live_wait(t) : tick(t, live);
+		ret = md_live_waits(live) ? md_live_wait(t, live) : tick(t, live);
 	/* Counting may end because the version does harm. So the original goes back at once, and does not wait for another job's child. */
 	if (ret == 2)
 		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);

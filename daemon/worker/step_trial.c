@@ -314,7 +314,7 @@ static double swap_rate(const struct md_task *t, const struct md_live *of)
 	int nr = 0;
 
 	for (const struct md_live *live = w->live; live; live = live->next)
-		nr += live->trying != NULL;
+		nr += live->trying && !md_live_waits(live);
 	return w->budget.rate / (nr ? nr : 1) * (haste ? MD_TRIAL_HASTE : 1);
 }
 
@@ -370,7 +370,7 @@ static int take_turn(struct md_task *t, struct md_live *live)
 	int ret = begin(t, live);
 
 	if (!ret)
-		ret = md_live_waits(live) ? md_live_wait(t) : tick(t, live);
+		ret = md_live_waits(live) ? md_live_wait(t, live) : tick(t, live);
 	/* The trial may end because a version does harm. So the original goes back at once, and does not wait for another job's child. */
 	if (ret == 2)
 		ret = t->worker->beside ? md_live_put_back(t, live) : conclude(t, live);

@@ -114,7 +114,7 @@ wait_for adopted "adopted"
 [ "$(db "SELECT verdict FROM history WHERE step = 'tried'")" = faster ] || fail "adopted: $(reason tried)"
 [ "$(db "SELECT verdict FROM history WHERE step = 'live'")" = done ] || fail "adopted: $(reason live)"
 put_down TERM
-[ "$(versions "$first")" = output-running ] || fail "adopted: in use is $(versions "$second")"
+[ "$(versions "$first")" = output-running ] || fail "adopted: in use is $(versions "$first")"
 cmp -s libwork.so state/*/output || fail "adopted: not at the path"
 
 # ---- the program crashes more often than before: undone, at the path and in the processes
@@ -148,9 +148,21 @@ wait "$first" || fail "the service of the program that was upgraded ended with $
 serve prog 2 0
 second=$service
 
-# ---- morph off, in the middle of a trial
+# ---- the old program gets another name, as mv gives it: no version stays in its processes
 forget
 grows_old
+begin_work
+wait_for trying "renamed"
+awaits '[ "$(versions "$second")" = metered-new ] || [ "$(versions "$second")" = metered-original ]' || fail "renamed: no version is in use"
+cp prog prog.new && mv prog prog.old && mv prog.new prog
+awaits "[ \"\$(db \"SELECT count(*) FROM history WHERE step = 'tried'\")\" != 0 ]" || fail "renamed: the trial goes on"
+put_down TERM
+has_text "$second" "renamed"
+[ -z "$(versions "$second")" ] || fail "renamed: in use is $(versions "$second")"
+mv -f prog.old prog
+
+# ---- morph off, in the middle of a trial
+forget
 begin_work
 wait_for trying "off"
 awaits '[ "$(versions "$second")" = metered-new ] || [ "$(versions "$second")" = metered-original ]' || fail "off: no version is in use"
