@@ -40,7 +40,9 @@ import json, sys
 (part,) = json.load(open(sys.argv[1], encoding="utf-8"))
 assert part["part"] == "c" and part["units"] >= 1 and part["pairs"] >= 2, part
 assert set(part["unseen"]) == {"python", "perl", "ruby"}, part
-assert 0 < part["lowest"] <= part["ratio"] <= part["highest"], part
+for key in "user", "ratio":
+    middle, low, high = part[key]
+    assert 0 < low <= middle <= high, part
 assert part["collector_percent"] > 0 and part["replaced"] == [], part
 PY
 [ "$(stat -c %i /usr/bin/perl)" = "$before" ] || fail "perl is another file"
