@@ -100,7 +100,7 @@ static bool is_last(const struct propeller *p, uint32_t i)
 	return i + 1 == p->func->nr_blocks;
 }
 
-/* Where block @i ends, with the padding behind it. */
+/* The address behind block @i and the padding that follows it. */
 static uint64_t end_of(const struct propeller *p, uint32_t i)
 {
 	const struct mp_mapped_block *block = block_of(p, i);
@@ -136,7 +136,7 @@ static double count_of(const struct propeller *p, uint32_t i)
 
 	if (b == MP_NONE)
 		return 0;
-	/* What was seen to run is not cold, whatever was inferred. */
+	/* A block with samples has run, even if inference gave it the count 0. */
 	return p->counts->block[b] > 0
 		       ? p->counts->block[b]
 		       : mp_profile_weight(p->counts->samples[b], p->cfg->blocks[b].nr_insns);
@@ -180,7 +180,7 @@ static int link_block(struct propeller *p, uint32_t i)
 	if (before && end_of(p, i - 1) == block->vaddr &&
 	    (!before->size || p->cfg->blocks[b].vaddr < block->vaddr))
 		r = add_link(p, i - 1, i, p->count[i], true);
-	/* Behind the last block of a part, the array goes on with blocks of anywhere. */
+	/* The blocks of one part stand together in the array; those of any other part may follow. */
 	for (bool first = true; !r && b < p->cfg->nr_blocks; b++, first = false) {
 		const struct mp_block *own = &p->cfg->blocks[b];
 

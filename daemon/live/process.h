@@ -41,7 +41,7 @@ int md_process_open(pid_t pid, struct md_process *out, struct mp_err *err);
 int md_process_read_maps(struct md_process *process, struct mp_err *err);
 void md_process_close(struct md_process *process);
 
-/* Of the file system that the file is in. */
+/* The device number of the file system that holds the mapped file. */
 dev_t md_mapping_device(const struct md_mapping *mapping);
 /* Do both map the same file? */
 bool md_mapping_same_file(const struct md_mapping *a, const struct md_mapping *b);

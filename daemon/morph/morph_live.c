@@ -381,7 +381,7 @@ static const char *file_of_places(const struct live *l)
 	return l->output || !l->targets.library ? l->output : l->target;
 }
 
-/* Who uses a library has to know what runs it. */
+/* The worker reads these names: it tries a library only if one program has loaded it. */
 static void note_program(struct live *l, const struct md_target *target)
 {
 	const struct md_target_program program = md_target_program(target);

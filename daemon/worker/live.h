@@ -93,8 +93,7 @@ int md_live_put_back(struct md_task *task, struct md_live *live);
 bool md_live_leave(struct md_task *task);
 /*
  * md_live_check - if the file is not as the worker put it there, or if it has put nothing there yet, the original gets
- * back in its place. Return: 0: it is as it was; 1:
- * the original is there; -errno.
+ * back in its place. Return: 0: it is as it was; 1: the original is there; -errno.
  */
 int md_live_check(struct md_task *task, struct md_live *live);
 /* Does a process of any of its versions run behind a filter of system calls? See md_cpu_time_is_filtered(). */

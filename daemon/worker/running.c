@@ -63,6 +63,7 @@ static void check_printed(const char *out, struct md_child_result *r)
 	json_decref(printed);
 }
 
+#define DOLLAR "a path with a $: systemd-run would change it"
 /* A stop that is tried for long is mostly waiting. */
 #define CPU_MOST_S 5
 
@@ -80,8 +81,7 @@ static int run_live(struct md_task *t, bool must_run, const char *out, char *con
 	/* systemd would put a variable there. */
 	for (size_t i = 0; outside && words[i]; i++)
 		if (strchr(words[i], '$')) {
-			snprintf(r->reason, sizeof(r->reason),
-				 "a path with a $: systemd-run would change it");
+			snprintf(r->reason, sizeof(r->reason), DOLLAR);
 			return 0;
 		}
 	/* What systemd runs goes on when systemd-run is stopped, so it is waited for. */
@@ -274,8 +274,7 @@ static json_t *choose_program(const struct md_task *t, json_t *programs, struct 
 		return NULL;
 	}
 	if (path && strchr(path, '$'))
-		snprintf(r->reason, sizeof(r->reason),
-			 "a path with a $: systemd-run would change it");
+		snprintf(r->reason, sizeof(r->reason), DOLLAR);
 	else if (!path)
 		snprintf(r->reason, sizeof(r->reason),
 			 "several programs have loaded it, so the CPU time of one does not tell "

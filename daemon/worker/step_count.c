@@ -417,7 +417,7 @@ static int stop(struct md_task *t)
 				     "the policy does not permit counting any more");
 }
 
-/* What would be counted is no longer what takes the time: the round goes on with samples. */
+/* The program's file was replaced, so counts and CPU time are of different processes. The round goes on with samples. */
 static int end_replaced(struct md_task *t)
 {
 	struct md_work_path dir = md_variant_counts(&t->dir, MD_COUNTING);

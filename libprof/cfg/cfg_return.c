@@ -112,7 +112,7 @@ static bool writes_above_frame(const struct mp_cfg_build *b, uint32_t at, bool i
 	return false;
 }
 
-/* What registers hold at a place of the callee. */
+/* What is known of the registers before an instruction of the callee. */
 struct way {
 	uint32_t at;
 	int64_t below[16]; /* how far the register's value lies below the place of the return address */
@@ -237,7 +237,7 @@ static bool moves_to(const struct way *way, const ZydisDecodedInstruction *z,
 	return true;
 }
 
-/* What the registers hold behind the instruction. */
+/* Changes @way to what is known of the registers after the instruction. */
 static void step(struct way *way, const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
 {
 	const struct way before = *way;

@@ -307,7 +307,7 @@ static bool is_done(const struct reading *r, uint64_t at)
 	return false;
 }
 
-/* Where the text of the segment with @at ends; 0: that is no text. */
+/* The address behind the text that holds @at; 0: no text holds it. */
 static uint64_t text_end(const struct vf *vf, uint64_t at)
 {
 	for (uint32_t i = 0; i < vf->old.nr_texts; i++)

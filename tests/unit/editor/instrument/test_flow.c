@@ -99,7 +99,7 @@ TEST(flow_counts_entries_behind_the_first_instruction)
 	}
 }
 
-/* What enters the loop in old code cannot be told from what goes round in it, but the body is counted. */
+/* In old code, one counter cannot tell entries of the loop from its rounds. The body has a counter of its own. */
 TEST(flow_counts_behind_a_loop_head_at_the_entry)
 {
 	build("loop", NULL);
