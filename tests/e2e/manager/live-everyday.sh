@@ -5,12 +5,7 @@
 # threads and in children, through kills of the worker; morph off leaves the original's code in it, byte for byte. Without
 # this key nothing in the process changes.
 . "$(dirname "$0")/../lib.sh"
-. "$(dirname "$0")/lib-manager.sh"
-need gcc jq objdump readelf sqlite3
-[ "$(id -u)" = 0 ] || {
-	echo "skip: needs root, for the kernel's account of CPU time"
-	exit 77
-}
+. "$(dirname "$0")/lib-running.sh"
 manager_scratch live-everyday
 # Enough is counted for a meter.
 pace=0.05
@@ -20,15 +15,6 @@ gcc -O1 -Wl,--emit-relocs -pthread -o newer "$root/tests/e2e/manager/service.c" 
 cp original prog.new && mv prog.new prog
 rm -f db db-*
 profile prog 12000 work
-live_policy() {
-	printf '%s\n' "mode = adopt" "only = $dir/prog" "share = 50%" "counting = yes" "cost = 100%" "$@" \
-		>etc/morph.conf
-}
-m() { # STATUS WHAT ARGS
-	command_ends "$1" "$2" "$BUILD/morph" --db=db --backup-dir=backup "${@:3}"
-}
-
-# A process that is younger than 30 seconds is not taken for one that stays (600 s at this pace).
 service=
 serve() { # THREADS CHILDREN
 	: >serve.txt
@@ -36,7 +22,7 @@ serve() { # THREADS CHILDREN
 	service=$!
 	at_exit 'kill -9 $service $(pgrep -P $service) $worker_pid 2>/dev/null; rm -rf "$dir"'
 	awaits 'grep -q ready serve.txt' || fail "the service does not start"
-	awaits "[ \$(ps -o etimes= -p $service) -ge 31 ]"
+	grows_old
 }
 processes() {
 	echo "$service $(pgrep -P "$service")"
@@ -46,33 +32,13 @@ ends_right() {
 	wait "$service" || fail "$1: the service ended with $?"
 	[ "$(cat serve.txt)" = $'ready\ndone' ] || fail "$1: the service says $(cat serve.txt)"
 }
-# has_text PID: its code is the original's, byte for byte
-has_text() {
-	local range start end off
-	range=$(awk -v f="$dir/prog" '$2 ~ /x/ && $6 == f { print $1, $3; exit }' "/proc/$1/maps")
-	start=$((16#${range%%-*})) off=$((16#${range##* }))
-	range=${range#*-}
-	end=$((16#${range%% *}))
-	cmp <(dd if="/proc/$1/mem" bs=4096 skip=$((start / 4096)) count=$(((end - start) / 4096)) 2>/dev/null) \
-		<(tail -c +$((off + 1)) original | head -c $((end - start)))
-}
-# versions [PROCESSES]: what is in use in the service's processes, such as "counting counting"
-versions() {
-	local pid
-	for pid in ${1:-$(processes)}; do
-		"$BUILD/morph" live --json status "$pid" | jq -r '.processes[] | select(.state == "in use").output | split("/")[-1]'
-	done | xargs
+versions() { # [PROCESSES]
+	# shellcheck disable=SC2046,SC2086
+	versions_in ${1:-$(processes)}
 }
 all_have_text() { # WHAT
-	local pid
-	for pid in $(processes); do
-		has_text "$pid" || fail "$1: process $pid has other code"
-	done
-	[ -z "$(versions)" ] || fail "$1: in use: $(versions)"
-}
-put_down() { # the worker, by a signal
-	kill "-$1" "$worker_pid" 2>/dev/null
-	wait "$worker_pid" 2>/dev/null
+	# shellcheck disable=SC2046
+	have_text "$1" $(processes)
 }
 
 # ---- without the key: only processes that start are counted, and this one does not

@@ -5,12 +5,7 @@
 # these processes; the CPU time and the crashes are those of the program. If that is replaced meanwhile, the trial ends. Where
 # several programs have loaded it, or without the key, it is only advised.
 . "$(dirname "$0")/../lib.sh"
-. "$(dirname "$0")/lib-manager.sh"
-need gcc jq objdump readelf sqlite3
-[ "$(id -u)" = 0 ] || {
-	echo "skip: needs root, for the kernel's account of CPU time"
-	exit 77
-}
+. "$(dirname "$0")/lib-running.sh"
 manager_scratch live-library
 # Enough is counted for a meter.
 pace=0.05
@@ -24,15 +19,7 @@ rm -f prog
 gcc -O2 -o prog nothing.c -L. -lwork -Wl,-rpath,"$dir" && cp prog another || exit 1
 rm -f db db-*
 profile libwork.so 12000 work
-live_policy() {
-	printf '%s\n' "mode = adopt" "only = $dir/libwork.so" "share = 50%" "counting = yes" "cost = 100%" "$@" \
-		>etc/morph.conf
-}
-m() { # STATUS WHAT ARGS
-	command_ends "$1" "$2" "$BUILD/morph" --db=db --backup-dir=backup "${@:3}"
-}
 services=
-# A process that is younger than 30 seconds is not taken for one that stays (600 s at this pace).
 serve() { # PROGRAM ARGS: sets $service
 	: >"serve-$1.txt"
 	"./$1" "${@:2}" >"serve-$1.txt" 2>&1 &
@@ -41,32 +28,10 @@ serve() { # PROGRAM ARGS: sets $service
 	at_exit 'kill -9 $services $worker_pid 2>/dev/null; rm -rf "$dir"'
 	awaits "grep -q ready serve-$1.txt" || fail "the service does not start"
 }
-grows_old() {
-	awaits "[ \$(ps -o etimes= -p $service) -ge 31 ]"
-}
 ends_right() { # WHAT PROGRAM PID
 	kill -TERM "$3"
 	wait "$3" || fail "$1: the service ended with $?"
 	[ "$(cat "serve-$2.txt")" = $'ready\ndone' ] || fail "$1: the service says $(cat "serve-$2.txt")"
-}
-# versions PID: what is in use there, such as "counting"
-versions() {
-	"$BUILD/morph" live --json status "$1" | jq -r '.processes[] | select(.state == "in use").output | split("/")[-1]' | xargs
-}
-# has_text PID: the library's code is the original's, byte for byte
-has_text() {
-	local range start end off
-	range=$(awk '$2 ~ /x/ && $6 ~ /\/libwork.so$/ { print $1, $3; exit }' "/proc/$1/maps")
-	start=$((16#${range%%-*})) off=$((16#${range##* }))
-	range=${range#*-}
-	end=$((16#${range%% *}))
-	cmp <(dd if="/proc/$1/mem" bs=4096 skip=$((start / 4096)) count=$(((end - start) / 4096)) 2>/dev/null) \
-		<(tail -c +$((off + 1)) original | head -c $((end - start))) || fail "$2: process $1 has other code"
-	[ -z "$(versions "$1")" ] || fail "$2: in use: $(versions "$1")"
-}
-put_down() { # the worker, by a signal
-	kill "-$1" "$worker_pid" 2>/dev/null
-	wait "$worker_pid" 2>/dev/null
 }
 reason() { # STEP
 	db "SELECT reason FROM history WHERE step = '$1'"
@@ -80,7 +45,7 @@ first=$service
 begin_work
 wait_for advised "no key"
 wait "$worker_pid"
-has_text "$first" "no key"
+have_text "no key" "$first"
 [[ "$(reason advise)" == "everyday use decides about libraries only in running processes"* ]] || fail "no key: $(reason advise)"
 
 # ---- two programs have it
@@ -92,7 +57,7 @@ wait_for advised "two programs"
 wait "$worker_pid"
 [[ "$(reason live)" == *"several programs have loaded it"* ]] || fail "two programs: $(reason live)"
 [[ "$(reason count)" == "a library is counted in running processes alone"* ]] || fail "two programs: $(reason count)"
-has_text "$first" "two programs"
+have_text "two programs" "$first"
 ends_right "two programs" another "$service"
 
 # ---- a whole round; the worker is killed while it counts, and told to stop while it tries
@@ -100,21 +65,21 @@ forget
 begin_work
 wait_for counting "counting"
 [ "$(reason count)" = "a version that counts is put into its running processes at times" ] || fail "counting: $(reason count)"
-awaits '[ "$(versions "$first")" = counting ] || ! kill -0 $worker_pid 2>/dev/null'
+awaits '[ "$(versions_in "$first")" = counting ] || ! kill -0 $worker_pid 2>/dev/null'
 put_down KILL
 cmp -s libwork.so original || fail "counting: the file was replaced"
 begin_work
 wait_for trying "trying"
 [ "$(db "SELECT verdict FROM history WHERE step = 'counted'")" = done ] || fail "it was not counted: $(reason counted)"
-awaits '[ "$(versions "$first")" = metered-new ]' || fail "trying: in use is $(versions "$first")"
+awaits '[ "$(versions_in "$first")" = metered-new ]' || fail "trying: in use is $(versions_in "$first")"
 put_down TERM
-has_text "$first" "told to stop"
+have_text "told to stop" "$first"
 begin_work
 wait_for adopted "adopted"
 [ "$(db "SELECT verdict FROM history WHERE step = 'tried'")" = faster ] || fail "adopted: $(reason tried)"
 [ "$(db "SELECT verdict FROM history WHERE step = 'live'")" = done ] || fail "adopted: $(reason live)"
 put_down TERM
-[ "$(versions "$first")" = output-running ] || fail "adopted: in use is $(versions "$first")"
+[ "$(versions_in "$first")" = output-running ] || fail "adopted: in use is $(versions_in "$first")"
 cmp -s libwork.so state/*/output || fail "adopted: not at the path"
 
 # ---- the program crashes more often than before: undone, at the path and in the processes
@@ -124,18 +89,18 @@ begin_work
 awaits "[ \"\$(db 'SELECT state FROM job')\" = undone ]" || fail "crash: $(db 'SELECT state, detail FROM job')"
 put_down TERM
 cmp -s libwork.so original || fail "crash: the original is not back"
-has_text "$first" "crash"
+have_text "crash" "$first"
 
 # ---- the program is upgraded in the middle of a trial: it ends, and no version stays in the old processes
 forget
 begin_work
 wait_for trying "upgrade"
-awaits '[ "$(versions "$first")" = metered-new ] || [ "$(versions "$first")" = metered-original ]' || fail "upgrade: no version is in use"
+awaits '[ "$(versions_in "$first")" = metered-new ] || [ "$(versions_in "$first")" = metered-original ]' || fail "upgrade: no version is in use"
 cp prog prog.new && mv prog.new prog
 awaits "[ \"\$(db \"SELECT count(*) FROM history WHERE step = 'tried'\")\" != 0 ]" || fail "upgrade: the trial goes on"
 put_down TERM
 [[ "$(reason tried)" == "the program that has loaded it was replaced"* ]] || fail "upgrade: $(reason tried)"
-has_text "$first" "upgrade"
+have_text "upgrade" "$first"
 
 # ---- the old process makes no round possible, and a new one does
 forget
@@ -153,24 +118,24 @@ forget
 grows_old
 begin_work
 wait_for trying "renamed"
-awaits '[ "$(versions "$second")" = metered-new ] || [ "$(versions "$second")" = metered-original ]' || fail "renamed: no version is in use"
+awaits '[ "$(versions_in "$second")" = metered-new ] || [ "$(versions_in "$second")" = metered-original ]' || fail "renamed: no version is in use"
 cp prog prog.new && mv prog prog.old && mv prog.new prog
 awaits "[ \"\$(db \"SELECT count(*) FROM history WHERE step = 'tried'\")\" != 0 ]" || fail "renamed: the trial goes on"
 put_down TERM
-has_text "$second" "renamed"
-[ -z "$(versions "$second")" ] || fail "renamed: in use is $(versions "$second")"
+have_text "renamed" "$second"
+[ -z "$(versions_in "$second")" ] || fail "renamed: in use is $(versions_in "$second")"
 mv -f prog.old prog
 
 # ---- morph off, in the middle of a trial
 forget
 begin_work
 wait_for trying "off"
-awaits '[ "$(versions "$second")" = metered-new ] || [ "$(versions "$second")" = metered-original ]' || fail "off: no version is in use"
+awaits '[ "$(versions_in "$second")" = metered-new ] || [ "$(versions_in "$second")" = metered-original ]' || fail "off: no version is in use"
 put_down KILL
 rm -rf state
 m 0 "off" off --policy=etc
 says out.txt "^1 running process has the original's code again" "off"
 cmp -s libwork.so original || fail "off: not the original"
-has_text "$second" "off"
+have_text "off" "$second"
 ends_right "off" prog "$second"
 finish
