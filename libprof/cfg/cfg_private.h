@@ -165,7 +165,8 @@ struct mp_cfg_build {
 	uint32_t nr_code_refs, cap_code_refs;
 	uint64_t *bases; /* addresses in code to which code adds, or from which it subtracts */
 	uint32_t nr_bases, cap_bases;
-	uint32_t *summed; /* places to which their own function adds something */
+	uint32_t loop_steps; /* instructions that mp_cfg_meet() has read */
+	uint32_t *summed;    /* places to which their own function adds something */
 	uint32_t nr_summed, cap_summed;
 	uint64_t got; /* _GLOBAL_OFFSET_TABLE_, from which code for any distance counts; 0: none */
 	uint32_t cap_tables, cap_table_refs, cap_blocks, cap_edges, cap_calls;
@@ -278,16 +279,20 @@ void mp_cfg_find_offsets(struct mp_cfg_build *b);
  */
 struct mp_border {
 	uint32_t at, target;
-	bool used;		    /* read, compared for order, or computed with */
-	bool read, computed, equal; /* @equal: compared in any way */
+	bool loads;			     /* by a cell that the loader fills in */
+	bool used;			     /* read, compared for order, or computed with */
+	bool read, computed, ordered, equal; /* @equal: compared in any way */
 };
 
 /*
  * Leaves functions alone that lie between two borders which one function names close together: functions are stored, or
- * handed on, side by side everywhere, so both must be used. Sorts @list. Return: 0, -ENOMEM.
+ * handed on, side by side everywhere, so both must be used, and a loop that reads must end at one of them. Sorts @list.
+ * Return: 0, -ENOMEM.
  */
 int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr);
 /* ---- known/cfg_read.c ---- */
+/* May one instruction compare both addresses, as the end of a loop does, or subtract one from the other? */
+bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y);
 /* Functions whose bytes the program may read are left alone; finds b->bases. Return: 0, -ENOMEM. */
 int mp_cfg_find_reads(struct mp_cfg_build *b);
 /* ---- cfg_place.c ---- */

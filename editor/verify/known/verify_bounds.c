@@ -9,10 +9,13 @@
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/known/verify_bounds.h"
 #include "editor/verify/known/verify_cell.h"
+#include "editor/verify/known/verify_read.h"
 #include "libprof/base/search.h"
 
 /* From one operand to the other. */
 #define NEAR_BYTES 128u
+/* FDEs: whole programs lie between two functions by accident. */
+#define MANY 200u
 
 static bool begins(const struct vf *vf, uint64_t vaddr)
 {
@@ -25,19 +28,33 @@ static bool begins(const struct vf *vf, uint64_t vaddr)
 struct end {
 	uint64_t to;
 	uint8_t use;
+	const struct vf_ref *name;
 };
 
 /* Is there a loop that reads from @a on, up to @b? */
 static bool reads_up_to(const struct end *a, const struct end *b)
 {
-	return a->use == VF_READS && b->use >= VF_EQUALS;
+	return (a->use == VF_READS || a->use == VF_ASKS) && b->use >= VF_EQUALS;
+}
+
+/* The number of FDEs that begin before @vaddr. */
+static uint32_t begin_before(const struct vf_eh *eh, uint64_t vaddr)
+{
+	return mp_search(i, 0, eh->nr_fdes, eh->fdes[i].start < vaddr);
+}
+
+static bool are_far(const struct vf *vf, uint64_t a, uint64_t b)
+{
+	uint32_t at = begin_before(&vf->old.eh, a), to = begin_before(&vf->old.eh, b);
+
+	return (at < to ? to - at : at - to) > MANY;
 }
 
 /*
  * Functions are stored, or handed on, side by side everywhere: the program must read or compare both. For equality,
  * functions are compared everywhere as well, so then it must read from the other one.
  */
-static bool may_bound(const struct vf *vf, const struct end *a, const struct end *b)
+static bool may_bound(struct vf *vf, const struct end *a, const struct end *b)
 {
 	bool both = (a->use >= VF_COMPARES && b->use >= VF_COMPARES) || reads_up_to(a, b) ||
 		    reads_up_to(b, a);
@@ -45,13 +62,18 @@ static bool may_bound(const struct vf *vf, const struct end *a, const struct end
 	bool outside = (a->use == VF_COMPUTES || b->use == VF_COMPUTES || both) &&
 		       !vf_eh_find(&vf->old.eh, a->to) && !vf_eh_find(&vf->old.eh, b->to);
 
-	return a->to != b->to && (outside || (both && (begins(vf, a->to) || begins(vf, b->to))));
-}
-
-/* The number of FDEs that begin before @vaddr. */
-static uint32_t begin_before(const struct vf_eh *eh, uint64_t vaddr)
-{
-	return mp_search(i, 0, eh->nr_fdes, eh->fdes[i].start < vaddr);
+	if (a->to == b->to)
+		return false;
+	if (outside)
+		return true;
+	if (!both || !(begins(vf, a->to) || begins(vf, b->to)))
+		return false;
+	if (a->use >= VF_COMPARES && b->use >= VF_COMPARES &&
+	    !(a->use == VF_READS && b->use == VF_READS) &&
+	    !((a->use == VF_COMPUTES || b->use == VF_COMPUTES) && are_far(vf, a->to, b->to)))
+		return true;
+	/* Bytes are read near anything: a loop compares where it is with its end. */
+	return vf_are_compared(vf, a->name, b->name);
 }
 
 /* FDE @i and those behind it, up to @limit[i], lie between two bounds. */
@@ -68,18 +90,18 @@ static void enclose(const struct vf *vf, uint32_t *limit, uint64_t a, uint64_t b
 }
 
 /* Another operand of the same function, nearby, may name the other end. */
-static void look_around(const struct vf *vf, const uint8_t *use, size_t i, uint32_t *limit)
+static void look_around(struct vf *vf, const uint8_t *use, size_t i, uint32_t *limit)
 {
 	const struct vf_ref *name = vf->old.names.list;
 	const struct vf_fde *user = vf_eh_find(&vf->old.eh, name[i].insn);
-	struct end a = {vf_named_code(vf, &name[i]), use[i]};
+	struct end a = {vf_named_code(vf, &name[i]), use[i], &name[i]};
 	size_t k = i;
 
 	while (k && name[i].insn - name[k - 1].insn <= NEAR_BYTES)
 		k--;
 	for (; user && k < vf->old.names.nr && (k < i || name[k].insn - name[i].insn <= NEAR_BYTES);
 	     k++) {
-		struct end b = {vf_named_code(vf, &name[k]), use[k]};
+		struct end b = {vf_named_code(vf, &name[k]), use[k], &name[k]};
 
 		if (b.to && name[k].insn - user->start < user->size &&
 		    a.to - user->start >= user->size && b.to - user->start >= user->size &&
@@ -88,7 +110,7 @@ static void look_around(const struct vf *vf, const uint8_t *use, size_t i, uint3
 	}
 }
 
-int vf_find_bounded(const struct vf *vf, const uint8_t *use)
+int vf_find_bounded(struct vf *vf, const uint8_t *use)
 {
 	uint32_t *limit = calloc((size_t)vf->old.eh.nr_fdes + 1, sizeof(*limit)), end = 0;
 

@@ -16,10 +16,11 @@ enum vf_use {
 	VF_EQUALS,   /* asks whether it is equal to something: a loop may end there */
 	VF_COMPARES, /* asks whether something lies before or behind it */
 	VF_READS,    /* reads from there */
+	VF_ASKS,     /* reads from there, and asks whether something lies before or behind it */
 	VF_COMPUTES, /* adds to it, or subtracts, and may read from there as well */
 };
 
 /* Find functions between two addresses of @names; @use: enum vf_use of each. Return: 0, -ENOMEM. */
-int vf_find_bounded(const struct vf *vf, const uint8_t *use);
+int vf_find_bounded(struct vf *vf, const uint8_t *use);
 
 #endif

@@ -21,8 +21,11 @@
 #include "editor/verify/read/verify_effect.h"
 
 /* Number of instructions that are read behind an operand, without and with the address in the frame. */
-#define NEAR  24
-#define FAR   96
+#define NEAR 24
+#define FAR  96
+/* The same, for the end of a loop; and for all that are asked for. */
+#define LOOP  16384
+#define LOOPS (1u << 22)
 #define CALLS 2
 /* Number of instructions behind a function's first operand, and before an indirect call. */
 #define NEAR_GOT    16
@@ -50,10 +53,21 @@ struct passed {
 
 #define NR_PASSED 4096
 
+/* Where an address is compared, or computed with. */
+struct compares {
+	struct {
+		uint64_t behind;  /* the end of the instruction */
+		bool left, right; /* which operand the address is */
+	} list[64];
+	uint32_t nr, steps;
+	bool more; /* perhaps elsewhere, too */
+};
+
 struct trace {
 	const struct vf *vf;
-	struct passed *passed; /* NR_PASSED: the last ones */
-	uint16_t have;	       /* general registers with the address */
+	struct compares *compares; /* to be found, instead of the answers below; or NULL */
+	struct passed *passed;	   /* NR_PASSED: the last ones */
+	uint16_t have;		   /* general registers with the address */
 	struct {
 		ZydisRegister base;
 		int64_t disp;
@@ -66,6 +80,28 @@ struct trace {
 	bool compared; /* the program asks what lies before or behind the address */
 	bool equals;   /* it asks, in any way, whether something else is the address */
 };
+
+static void add_compare(struct trace *t, uint64_t behind, bool left, bool right)
+{
+	struct compares *to = t->compares;
+
+	if (!to)
+		return;
+	to->more |= to->nr == sizeof(to->list) / sizeof(to->list[0]);
+	if (to->more)
+		return;
+	to->list[to->nr].behind = behind;
+	to->list[to->nr].left = left;
+	to->list[to->nr++].right = right;
+}
+
+/* What reads so, if it does, may do anything else with the address. */
+static void read_somehow(struct trace *t, bool reads)
+{
+	t->read |= reads;
+	if (t->compares)
+		t->compares->more |= reads;
+}
 
 /* Arguments at which functions of libraries read or write bytes. */
 static uint16_t read_arguments(const char *name)
@@ -200,12 +236,19 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 		t->read |= (t->have & read_arguments(name)) != 0;
 	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old.eh, to)) {
 		uint16_t have = t->have & ARGUMENTS;
-		struct passed *p = &t->passed[(to * 31 + have) % NR_PASSED];
+		struct trace callee = {.vf = vf,
+				       .compares = t->compares,
+				       .passed = t->passed,
+				       .have = have,
+				       .far = t->far};
+		struct passed *p;
 
+		if (t->compares) {
+			trace_from(&callee, to, calls + 1);
+			return;
+		}
+		p = &t->passed[(to * 31 + have) % NR_PASSED];
 		if (p->to != to || p->have != have || p->calls != calls + 1 || p->far != t->far) {
-			struct trace callee = {
-				.vf = vf, .passed = t->passed, .have = have, .far = t->far};
-
 			trace_from(&callee, to, calls + 1);
 			*p = (struct passed){to,
 					     have,
@@ -281,10 +324,12 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		    op[1].mem.index != ZYDIS_REGISTER_NONE) {
 			t->computed |= !t->from_got;
 			t->from_got = false;
+			add_compare(t, at + f->z.length, t->have & bit_of(op[1].mem.base),
+				    t->have & bit_of(op[1].mem.index));
 		}
 		return has ? to : 0;
 	case ZYDIS_MNEMONIC_MOVQ:
-	case ZYDIS_MNEMONIC_VMOVQ: t->read |= has && computes_in_vectors(t->vf, at); return 0;
+	case ZYDIS_MNEMONIC_VMOVQ: read_somehow(t, has && computes_in_vectors(t->vf, at)); return 0;
 	case ZYDIS_MNEMONIC_BSWAP:
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
@@ -295,16 +340,19 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		    op[1].mem.segment == ZYDIS_REGISTER_FS)
 			return 0;
 		/* Of two equal registers, the result is zero. No data counts from any other result. */
-		t->read |= from != to && (has || (t->have & to));
+		read_somehow(t, from != to && (has || (t->have & to)));
 		return 0;
 	case ZYDIS_MNEMONIC_SUB:
-		t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE &&
-			       (has || (t->have & to));
+		if (op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && (has || (t->have & to))) {
+			t->computed = true;
+			add_compare(t, at + f->z.length, t->have & to, has);
+		}
 		return t->have & to;
 	case ZYDIS_MNEMONIC_ADD:
 		if (has || (t->have & to)) {
 			t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !t->from_got;
 			t->from_got = false;
+			add_compare(t, at + f->z.length, t->have & to, has);
 		}
 		return has || (t->have & to) ? to : 0;
 	case ZYDIS_MNEMONIC_INC:
@@ -413,23 +461,36 @@ static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int 
 /* The instruction before @at may compare the address. */
 static void note_comparison(struct trace *t, const struct vf_full *f, uint64_t at, uint64_t end)
 {
+	bool left, right;
+
 	if (f->z.mnemonic != ZYDIS_MNEMONIC_CMP || t->from_got ||
-	    f->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE ||
-	    (!(t->have & (bit_of_operand(&f->op[0]) | bit_of_operand(&f->op[1]))) &&
-	     frame_word(t, &f->op[0]) < 0 && frame_word(t, &f->op[1]) < 0))
+	    f->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return;
+	left = (t->have & bit_of_operand(&f->op[0])) || frame_word(t, &f->op[0]) >= 0;
+	right = (t->have & bit_of_operand(&f->op[1])) || frame_word(t, &f->op[1]) >= 0;
+	if (!left && !right)
 		return;
 	t->compared |= tests_less(t->vf, at, end);
 	t->equals = true;
+	add_compare(t, at, left, right);
+}
+
+/* Nothing is left to find out, or too many instructions were read. */
+static bool ends(struct trace *t, unsigned int n)
+{
+	if (!t->compares)
+		return t->read || n >= (t->nr_words || t->pushed ? FAR : NEAR);
+	t->compares->more |= ++t->compares->steps > LOOP;
+	return t->compares->more;
 }
 
 static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 {
 	const struct vf *vf = t->vf;
 	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
+	uint64_t again = 0; /* the start of a loop that was read */
 
-	for (unsigned int n = 0; fde && (t->have || t->nr_words || t->pushed) && !t->read &&
-				 n < (t->nr_words || t->pushed ? FAR : NEAR);
-	     n++) {
+	for (unsigned int n = 0; fde && (t->have || t->nr_words || t->pushed) && !ends(t, n); n++) {
 		uint64_t end = fde->start + fde->size, to = 0, cell = 0;
 		uint16_t now, written = 0;
 		uint8_t passed = t->pushed ? 0 : pass_by(t, at, end, calls);
@@ -465,15 +526,15 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				 (t->have & ARGUMENTS)) {
 				to = called(vf, fde, at - f.z.length, bit_of_operand(&f.op[0]));
 				/* Some function of a library may read the argument. */
-				t->read |= !to && t->far &&
-					   f.z.meta.category == ZYDIS_CATEGORY_CALL &&
-					   (t->have & (FIRST | SECOND));
+				read_somehow(t, !to && t->far &&
+							f.z.meta.category == ZYDIS_CATEGORY_CALL &&
+							(t->have & (FIRST | SECOND)));
 			} else if (f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				   f.op[0].mem.base == ZYDIS_REGISTER_RIP)
 				cell = at + (uint64_t)f.op[0].mem.disp.value;
 			else if (t->far && f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
 				/* A cell of the GOT, by its distance. */
-				t->read |= (t->have & (FIRST | SECOND)) != 0;
+				read_somehow(t, t->have & (FIRST | SECOND));
 			if (f.z.meta.category == ZYDIS_CATEGORY_CALL) {
 				pass(t, to, cell, calls);
 				t->have &= (uint16_t)~LOST;
@@ -482,12 +543,14 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 			if (to - fde->start >= fde->size)
 				pass(t, to, cell, calls);
 			/* Code anywhere behind may read a word of the frame. */
-			if (t->nr_words)
+			if (t->nr_words) {
 				t->have = 0;
-			else if (to - fde->start < fde->size)
-				at = to;
-			else
+				continue;
+			}
+			if (to - fde->start >= fde->size || (t->compares && to == again))
 				return;
+			again = to < at ? to : again;
+			at = to;
 			continue;
 		case ZYDIS_CATEGORY_RET: t->have = 0; break;
 		default:
@@ -519,33 +582,26 @@ static bool finds_got(const struct vf *vf, const struct vf_fde *user, uint64_t i
 	return false;
 }
 
-/* The instruction at @insn names @to; @by_cell: the loader puts @to into the cell that it names. */
-static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint64_t insn,
-			uint64_t to, bool by_cell)
+/*
+ * The instruction at @insn of @user names @to; @by_cell: the loader puts @to into the cell that it names. *@direct: only
+ * the bytes that the operand itself names are read. Return: false: it is no address of code.
+ */
+static bool trace_name(struct trace *t, const struct vf_fde *user, uint64_t insn, uint64_t to,
+		       bool by_cell, bool *direct)
 {
-	const struct vf_fde *user = vf_eh_find(&vf->old.eh, insn);
-	struct vf_fde *fde = vf_eh_find(&vf->old.eh, to);
-	struct trace t = {.vf = vf, .passed = passed};
+	const struct vf *vf = t->vf;
+	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, to);
 	struct vf_full f;
-	uint64_t *grown;
-	bool direct;
 
-	if (!user || !vf_decode_full(vf, insn, user->start + user->size, &f) ||
-	    f.z.operand_count < 2)
-		return 0;
-	if (finds_got(vf, user, insn, to)) {
-		/* The GOT counts from this place, which is no label. */
-		if (to != user->start)
-			vf_bits_set(&vf->old.summed, to);
-		return 0;
-	}
+	if (!vf_decode_full(vf, insn, user->start + user->size, &f) || f.z.operand_count < 2)
+		return false;
 	/* Where the loader moves the program, a number is no address; elsewhere, many equal one. */
 	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && vf->o->ehdr.e_type == ET_DYN &&
 	    f.op[1].imm.value.u == to)
-		return 0;
+		return false;
 	if (f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !vf->o->relinkable && fde &&
 	    fde->start != to)
-		return 0;
+		return false;
 	for (uint8_t i = 0; i < f.z.operand_count && !by_cell; i++) {
 		uint64_t from = f.op[i].mem.base == ZYDIS_REGISTER_RIP ? insn + f.z.length : 0;
 
@@ -553,34 +609,55 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 		    f.op[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
 		    f.z.mnemonic != ZYDIS_MNEMONIC_NOP &&
 		    from + (uint64_t)f.op[i].mem.disp.value == to)
-			t.read = true;
+			t->read = true;
 	}
-	direct = t.read; /* only the bytes that the operand itself names */
+	*direct = t->read;
 	switch (f.z.mnemonic) {
 	case ZYDIS_MNEMONIC_MOV:
-		t.far = f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && f.z.raw.imm[0].size == 64;
-		t.from_got = t.far && f.z.raw.imm[0].value.u != to;
-		write_frame(&t, &f.op[0], true);
+		t->far = f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && f.z.raw.imm[0].size == 64;
+		t->from_got = t->far && f.z.raw.imm[0].value.u != to;
+		write_frame(t, &f.op[0], true);
 		/* fall through */
 	case ZYDIS_MNEMONIC_LEA:
-		t.have = bit_of_operand(&f.op[0]);
-		trace_from(&t, insn + f.z.length, 0);
+		t->have = bit_of_operand(&f.op[0]);
+		trace_from(t, insn + f.z.length, 0);
 		break;
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
-		t.computed = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+		t->computed = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 		break;
 	case ZYDIS_MNEMONIC_CMP:
-		t.equals = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
-		t.compared = t.equals &&
-			     tests_less(vf, insn + f.z.length, user->start + user->size);
+		t->equals = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+		t->compared = t->equals &&
+			      tests_less(vf, insn + f.z.length, user->start + user->size);
+		add_compare(t, insn + f.z.length, true, true);
 		break;
 	default: break;
 	}
+	return true;
+}
+
+static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint64_t insn,
+			uint64_t to, bool by_cell)
+{
+	const struct vf_fde *user = vf_eh_find(&vf->old.eh, insn);
+	struct vf_fde *fde = vf_eh_find(&vf->old.eh, to);
+	struct trace t = {.vf = vf, .passed = passed};
+	uint64_t *grown;
+	bool direct;
+
+	if (user && finds_got(vf, user, insn, to)) {
+		/* The GOT counts from this place, which is no label. */
+		if (to != user->start)
+			vf_bits_set(&vf->old.summed, to);
+		return 0;
+	}
+	if (!user || !trace_name(&t, user, insn, to, by_cell, &direct))
+		return 0;
 	if (t.computed)
 		*use = VF_COMPUTES;
 	else if (t.read && !direct)
-		*use = VF_READS;
+		*use = t.compared ? VF_ASKS : VF_READS;
 	else if (t.compared)
 		*use = VF_COMPARES;
 	else if (t.equals)
@@ -601,6 +678,31 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 	vf->old.bases = grown;
 	vf->old.bases[vf->old.nr_bases++] = to;
 	return 0;
+}
+
+bool vf_are_compared(struct vf *vf, const struct vf_ref *a, const struct vf_ref *b)
+{
+	const struct vf_ref *name[] = {a, b};
+	struct compares at[2] = {{.nr = 0}, {.nr = 0}};
+
+	for (int i = 0; i < 2; i++) {
+		const struct vf_fde *user = vf_eh_find(&vf->old.eh, name[i]->insn);
+		uint64_t to = vf_named_code(vf, name[i]);
+		struct trace t = {.vf = vf, .compares = &at[i]};
+		bool direct;
+
+		if (vf->old.loop_steps > LOOPS || !user ||
+		    !trace_name(&t, user, name[i]->insn, to, to != name[i]->to, &direct))
+			return true;
+		vf->old.loop_steps += at[i].steps;
+	}
+	for (uint32_t i = 0; i < at[0].nr; i++)
+		for (uint32_t k = 0; k < at[1].nr; k++)
+			if (at[0].list[i].behind == at[1].list[k].behind &&
+			    (at[0].list[i].left | at[1].list[k].left) &&
+			    (at[0].list[i].right | at[1].list[k].right))
+				return true;
+	return at[0].more || at[1].more;
 }
 
 int vf_find_reads(struct vf *vf)

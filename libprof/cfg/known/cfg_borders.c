@@ -11,6 +11,8 @@
 
 /* Bytes between the instructions that name both. */
 #define NEAR_BYTES 128
+/* Functions that lie between two, which seldom happens on purpose: the ends must be computed from each other. */
+#define MANY 256
 
 static int by_at(const void *a, const void *b)
 {
@@ -34,27 +36,46 @@ static uint32_t first_part(const struct mp_cfg_build *b, uint32_t at, bool ends)
 	return mp_search(i, 0, b->index->nr_parts, ends ? parts[i].end <= at : parts[i].at < at);
 }
 
+static uint32_t nr_between(const struct mp_cfg_build *b, uint32_t x, uint32_t y)
+{
+	uint32_t at_x = first_part(b, x, true), at_y = first_part(b, y, true);
+
+	return at_x < at_y ? at_y - at_x : at_x - at_y;
+}
+
 /* Is there a loop that reads from @x on, up to @y? */
 static bool reads_up_to(const struct mp_border *x, const struct mp_border *y)
 {
 	return x->read && !x->computed && (y->used || y->equal);
 }
 
+/* Near an address that is only read, the program may do anything with another one. */
+static bool is_only_read(const struct mp_border *x)
+{
+	return x->read && !x->computed && !x->ordered;
+}
+
 /* Does one function name both as ends? Then what lies between them is read or asked about. */
-static bool are_ends(const struct mp_cfg_build *b, const struct mp_border *x,
-		     const struct mp_border *y)
+static bool are_ends(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y)
 {
 	uint32_t part = mp_part_at(b->index, x->at);
 	/* Labels outside of functions: the distance of one from the other, or what lies between. */
-	bool loop = reads_up_to(x, y) || reads_up_to(y, x);
-	bool outside = (x->computed || y->computed || loop || (x->used && y->used)) &&
+	bool loop = reads_up_to(x, y) || reads_up_to(y, x), both = x->used && y->used;
+	bool outside = (x->computed || y->computed || loop || both) &&
 		       mp_part_at(b->index, x->target) == MP_NONE &&
 		       mp_part_at(b->index, y->target) == MP_NONE;
 
-	return x->target != y->target && part != MP_NONE && mp_part_at(b->index, y->at) == part &&
-	       mp_part_at(b->index, x->target) != part && mp_part_at(b->index, y->target) != part &&
-	       (outside || (((x->used && y->used) || loop) &&
-			    (is_start(b, x->target) || is_start(b, y->target))));
+	if (x->target == y->target || part == MP_NONE || mp_part_at(b->index, y->at) != part ||
+	    mp_part_at(b->index, x->target) == part || mp_part_at(b->index, y->target) == part)
+		return false;
+	if (outside)
+		return true;
+	if (!(both || loop) || !(is_start(b, x->target) || is_start(b, y->target)))
+		return false;
+	if (both && !(is_only_read(x) && is_only_read(y)) &&
+	    (!(x->computed || y->computed) || nr_between(b, x->target, y->target) < MANY))
+		return true;
+	return mp_cfg_meet(b, x, y);
 }
 
 static void mark(struct mp_cfg_build *b, const int32_t *change)

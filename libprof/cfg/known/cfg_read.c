@@ -18,6 +18,9 @@
 /* Instructions that are read behind an operand; more, if the address is kept in the frame. */
 #define BUDGET	     24
 #define FRAME_BUDGET 96
+/* The same, for what a loop compares; and for all loops of a file. */
+#define LOOP_BUDGET  16384
+#define LOOPS_BUDGET (1u << 22)
 #define MAX_DEPTH    2
 /* Instructions between a function's first operand and the distance of the GOT from it. */
 #define NEAR_GOT 16
@@ -102,8 +105,18 @@ struct entered {
 
 #define NR_ENTERED 4096
 
+/* Instructions that compare an address, or compute with it. */
+struct compared {
+	uint32_t at[64];
+	uint8_t sides[64]; /* 1: it is the first operand, 2: the second one */
+	unsigned int nr, steps;
+	bool any; /* others may, too */
+};
+
 struct follow {
 	struct mp_cfg_build *b;
+	struct compared
+		*compared; /* to be found, in place of what follows from the address; or NULL */
 	struct entered *entered; /* NR_ENTERED: the last ones */
 	uint16_t regs;		 /* that hold the address */
 	struct slot {
@@ -208,6 +221,26 @@ static uint64_t stub_cell(const struct mp_cfg_build *b, uint32_t at)
 
 static void follow_from(struct follow *f, uint32_t at, unsigned int depth);
 
+static void note_compared(struct compared *to, uint32_t at, uint8_t sides)
+{
+	if (!to)
+		return;
+	if (to->nr == sizeof(to->sides)) {
+		to->any = true;
+		return;
+	}
+	to->at[to->nr] = at;
+	to->sides[to->nr++] = sides;
+}
+
+/* If @is, the program reads by the address, and may do anything else with it. */
+static void note_anything(struct follow *f, bool is)
+{
+	f->read |= is;
+	if (f->compared)
+		f->compared->any |= is;
+}
+
 /* The function at @target, or behind @cell, gets the address in @f->regs. */
 static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int depth)
 {
@@ -227,12 +260,19 @@ static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int
 			f->read |= f->regs & readers[i].reads;
 	if (!name && at != MP_NONE && mp_part_at(f->b->index, at) != MP_NONE && depth < MAX_DEPTH) {
 		uint16_t regs = f->regs & ARGUMENTS;
-		struct entered *e = &f->entered[(at * 31 + regs) % NR_ENTERED];
+		struct entered *e;
+		struct follow inner = {.b = f->b,
+				       .compared = f->compared,
+				       .entered = f->entered,
+				       .regs = regs,
+				       .far = f->far};
 
+		if (f->compared) {
+			follow_from(&inner, at, depth + 1);
+			return;
+		}
+		e = &f->entered[(at * 31 + regs) % NR_ENTERED];
 		if (e->at != at || e->regs != regs || e->depth != depth + 1 || e->far != f->far) {
-			struct follow inner = {
-				.b = f->b, .entered = f->entered, .regs = regs, .far = f->far};
-
 			follow_from(&inner, at, depth + 1);
 			*e = (struct entered){
 				at,	    regs,	    (uint8_t)(depth + 1), f->far,
@@ -294,9 +334,10 @@ static void look_at_memory(struct follow *f, const ZydisDecodedInstruction *z,
 }
 
 /* The instruction adds something to the address. */
-static void note_sum(struct follow *f)
+static void note_sum(struct follow *f, uint32_t at, bool first, bool second)
 {
 	f->computed |= !f->from_got;
+	note_compared(f->compared, at, (uint8_t)(first | second << 1));
 	f->from_got = false;
 }
 
@@ -359,15 +400,17 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
 		return to != 0xff && o[0].size == 64 && has ? 1u << to : 0;
 	case ZYDIS_MNEMONIC_LEA:
-		has = holds(f, o[1].mem.base) || holds(f, o[1].mem.index);
-		if (has && o[1].mem.base != ZYDIS_REGISTER_NONE &&
+		had = holds(f, o[1].mem.base);
+		has = holds(f, o[1].mem.index);
+		if ((had || has) && o[1].mem.base != ZYDIS_REGISTER_NONE &&
 		    o[1].mem.index != ZYDIS_REGISTER_NONE)
-			note_sum(f);
+			note_sum(f, at, had, has);
+		has |= had;
 		return to != 0xff && has ? 1u << to : 0;
 	case ZYDIS_MNEMONIC_MOVQ:
 	case ZYDIS_MNEMONIC_VMOVQ:
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
-		f->read |= has && vectors_are_summed(f->b, at);
+		note_anything(f, has && vectors_are_summed(f->b, at));
 		return 0;
 	case ZYDIS_MNEMONIC_XOR:
 		/* The C library hides pointers by a word of the thread's. */
@@ -379,14 +422,14 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
 		/* Nothing in data counts from the result, as it may from a sum. */
-		f->read |= (had || has) && !(reg1 && gpr(o[1].reg.value) == to);
+		note_anything(f, (had || has) && !(reg1 && gpr(o[1].reg.value) == to));
 		return 0;
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
 		if ((had || has) && o[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 			f->from_got &= z->mnemonic == ZYDIS_MNEMONIC_ADD;
-			note_sum(f);
+			note_sum(f, at, had, has);
 		}
 		return to != 0xff && (had || (has && z->mnemonic == ZYDIS_MNEMONIC_ADD)) ? 1u << to
 											 : 0;
@@ -433,7 +476,7 @@ static bool asks_order(const struct mp_cfg_build *b, uint32_t at)
 }
 
 static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
-			  const ZydisDecodedOperand *o, uint32_t next)
+			  const ZydisDecodedOperand *o, uint32_t at)
 {
 	if (z->mnemonic != ZYDIS_MNEMONIC_CMP || f->from_got ||
 	    o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -442,8 +485,9 @@ static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
 		if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER
 			    ? holds(f, o[i].reg.value)
 			    : is_slot(&o[i]) && find_slot(f, &o[i]) != NULL) {
-			f->ordered |= asks_order(f->b, next);
+			f->ordered |= asks_order(f->b, at + z->length);
 			f->equal = true;
+			note_compared(f->compared, at, (uint8_t)(1 << i));
 		}
 }
 
@@ -499,15 +543,24 @@ static uint8_t step_quickly(struct follow *f, const uint8_t *bytes, size_t avail
 	return insn.len;
 }
 
+/* Is everything known after @n instructions, or is that enough? */
+static bool is_done(struct follow *f, unsigned int n)
+{
+	if (!f->compared)
+		return f->read || n >= (f->nr_slots || f->pushes ? FRAME_BUDGET : BUDGET);
+	f->compared->any |= ++f->compared->steps > LOOP_BUDGET;
+	return f->compared->any;
+}
+
 static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 {
 	struct mp_cfg_build *b = f->b;
 	const uint32_t part = mp_part_at(b->index, at);
+	uint32_t loop = MP_NONE; /* its start */
 	unsigned int n = 0;
 
 	while (part != MP_NONE && mp_part_at(b->index, at) == part &&
-	       (f->regs || f->nr_slots || f->pushes) && !f->read &&
-	       n++ < (f->nr_slots || f->pushes ? FRAME_BUDGET : BUDGET)) {
+	       (f->regs || f->nr_slots || f->pushes) && !is_done(f, n++)) {
 		const struct mp_span *span = mp_space_span(b->index, at);
 		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
 		ZydisDecodedInstruction z;
@@ -529,7 +582,7 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			return;
 		next = span->vaddr + (at - span->at) + z.length;
 		look_at_memory(f, &z, o);
-		look_at_order(f, &z, o, at + z.length);
+		look_at_order(f, &z, o, at);
 		if (z.meta.category == ZYDIS_CATEGORY_CALL ||
 		    z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
 			if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -537,15 +590,15 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			else if (o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && f->regs & ARGUMENTS) {
 				target = callee(b, at, gpr(o[0].reg.value));
 				/* It may be any function of a library. */
-				f->read |= !target && f->far &&
-					   z.meta.category == ZYDIS_CATEGORY_CALL &&
-					   f->regs & (1u << RDI | 1u << RSI);
+				note_anything(f, !target && f->far &&
+							 z.meta.category == ZYDIS_CATEGORY_CALL &&
+							 f->regs & (1u << RDI | 1u << RSI));
 			} else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				   o[0].mem.base == ZYDIS_REGISTER_RIP)
 				cell = next + (uint64_t)o[0].mem.disp.value;
 			else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
 				/* Code for any distance finds a cell of the GOT by registers alone. */
-				f->read |= f->far && f->regs & (1u << RDI | 1u << RSI);
+				note_anything(f, f->far && f->regs & (1u << RDI | 1u << RSI));
 		}
 		if (z.meta.category == ZYDIS_CATEGORY_CALL) {
 			enter(f, target, cell, depth);
@@ -559,6 +612,11 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			/* What is kept in the frame may be read anywhere behind. */
 			if (!inside && !f->nr_slots)
 				return;
+			if (!f->nr_slots && to <= at && f->compared) {
+				if (to == loop)
+					return;
+				loop = to;
+			}
 			at = f->nr_slots ? at + z.length : to;
 			f->regs = f->nr_slots ? 0 : f->regs;
 			continue;
@@ -584,7 +642,7 @@ struct looking {
 };
 
 /* The instruction at @at names @target. */
-static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t target,
+static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t target, bool loads,
 		const struct follow *f)
 {
 	uint32_t part = mp_part_at(b->index, target);
@@ -599,7 +657,8 @@ static int note(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t
 	}
 	if (used || f->equal || part == MP_NONE) {
 		if (mp_push(x->borders, x->nr_borders, x->cap_borders,
-			    (struct mp_border){at, target, used, read, f->computed, f->equal}))
+			    (struct mp_border){at, target, loads, used, read, f->computed,
+					       f->ordered, f->equal}))
 			return -ENOMEM;
 	}
 	if ((f->read || f->computed) && part != MP_NONE && target == b->index->parts[part].at)
@@ -634,57 +693,85 @@ static bool finds_got(const struct mp_cfg_build *b, uint32_t at, uint32_t target
 	return false;
 }
 
-/* The instruction at @at names @target: by its own operand, or by the cell @loads. */
-static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t target,
-		   bool loads)
+/*
+ * The instruction at @at names @target: by its own operand, or by the cell @loads. Return: false: it is none of those
+ * that matter.
+ */
+static bool follow_operand(struct follow *f, uint32_t at, uint32_t target, bool loads)
 {
+	struct mp_cfg_build *b = f->b;
 	/* Many numbers equal an address by chance, few that of a function, or of its part for cold code. */
 	bool number;
 	uint32_t part;
 	const struct mp_span *span = mp_space_span(b->index, at);
 	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
-	struct follow f = {.b = b, .entered = x->entered};
 	ZydisDecodedInstruction z;
 	uint8_t to;
 
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), span->bytes + (at - span->at),
 					       span->size - (at - span->at), &z, o)))
-		return 0;
+		return false;
 	/* The GOT counts from this place, which is no label. */
 	if (finds_got(b, at, target)) {
-		f.computed = target != b->index->parts[mp_part_at(b->index, target)].at;
-		return f.computed ? note(b, x, at, target, &f) : 0;
+		f->computed = target != b->index->parts[mp_part_at(b->index, target)].at;
+		return f->computed;
 	}
 	number = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && !b->elf->relinkable;
 	part = mp_part_at(b->index, target);
 	if (number && part != MP_NONE && b->index->parts[part].at != target)
-		return 0;
+		return false;
 	to = o[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr(o[0].reg.value) : 0xff;
 	for (unsigned int i = 0; i < z.operand_count && !loads; i++)
-		f.read |= o[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			  o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
-			  z.mnemonic != ZYDIS_MNEMONIC_NOP &&
-			  (uint64_t)o[i].mem.disp.value +
-					  (o[i].mem.base == ZYDIS_REGISTER_RIP
-						   ? mp_space_vaddr(b->index, at) + z.length
-						   : 0) ==
-				  mp_space_vaddr(b->index, target);
-	f.direct = f.read;
+		f->read |= o[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			   o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+			   z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+			   (uint64_t)o[i].mem.disp.value +
+					   (o[i].mem.base == ZYDIS_REGISTER_RIP
+						    ? mp_space_vaddr(b->index, at) + z.length
+						    : 0) ==
+				   mp_space_vaddr(b->index, target);
+	f->direct = f->read;
 	if (z.mnemonic == ZYDIS_MNEMONIC_LEA || z.mnemonic == ZYDIS_MNEMONIC_MOV) {
-		f.far = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && z.raw.imm[0].size == 64;
-		f.from_got = f.far && z.raw.imm[0].value.u != mp_space_vaddr(b->index, target);
+		f->far = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && z.raw.imm[0].size == 64;
+		f->from_got = f->far && z.raw.imm[0].value.u != mp_space_vaddr(b->index, target);
 		if (is_slot(&o[0]))
-			store(&f, &o[0], true);
+			store(f, &o[0], true);
 		else if (to != 0xff)
-			f.regs = (uint16_t)(1u << to);
-		follow_from(&f, at + z.length, 0);
+			f->regs = (uint16_t)(1u << to);
+		follow_from(f, at + z.length, 0);
 	} else if (z.mnemonic == ZYDIS_MNEMONIC_ADD || z.mnemonic == ZYDIS_MNEMONIC_SUB) {
-		f.computed = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
+		f->computed = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
 	} else if (z.mnemonic == ZYDIS_MNEMONIC_CMP) {
-		f.equal = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
-		f.ordered = f.equal && asks_order(b, at + z.length);
+		f->equal = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
+		f->ordered = f->equal && asks_order(b, at + z.length);
+		note_compared(f->compared, at, 3);
 	}
-	return note(b, x, at, target, &f);
+	return true;
+}
+
+static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint32_t target,
+		   bool loads)
+{
+	struct follow f = {.b = b, .entered = x->entered};
+
+	return follow_operand(&f, at, target, loads) ? note(b, x, at, target, loads, &f) : 0;
+}
+
+bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y)
+{
+	struct compared at_x = {.nr = 0}, at_y = {.nr = 0};
+	struct follow f = {.b = b, .compared = &at_x}, g = {.b = b, .compared = &at_y};
+
+	if (b->loop_steps > LOOPS_BUDGET)
+		return true;
+	follow_operand(&f, x->at, x->target, x->loads);
+	follow_operand(&g, y->at, y->target, y->loads);
+	b->loop_steps += at_x.steps + at_y.steps;
+	for (unsigned int i = 0; i < at_x.nr; i++)
+		for (unsigned int k = 0; k < at_y.nr; k++)
+			if (at_x.at[i] == at_y.at[k] && (at_x.sides[i] | at_y.sides[k]) == 3)
+				return true;
+	return at_x.any || at_y.any;
 }
 
 /* Looks at each instruction that names code: by its operand, or by a cell that the loader fills in. */
