@@ -291,8 +291,12 @@ struct mp_border {
  */
 int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr);
 /* ---- known/cfg_read.c ---- */
-/* May one instruction compare both addresses, as the end of a loop does, or subtract one from the other? */
-bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y);
+/*
+ * Does one instruction compare both addresses, as the end of a loop does, or subtract one from the other? @perhaps: what
+ * is not known counts as well.
+ */
+bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y,
+		 bool perhaps);
 /* Functions whose bytes the program may read are left alone; finds b->bases. Return: 0, -ENOMEM. */
 int mp_cfg_find_reads(struct mp_cfg_build *b);
 /* ---- cfg_place.c ---- */

@@ -14,8 +14,8 @@
 
 /* From one operand to the other. */
 #define NEAR_BYTES 128u
-/* FDEs: whole programs lie between two functions by accident. */
-#define MANY 200u
+/* From one end to the other: more lies between two functions by accident. */
+#define FAR_BYTES 65536u
 
 static bool begins(const struct vf *vf, uint64_t vaddr)
 {
@@ -37,17 +37,9 @@ static bool reads_up_to(const struct end *a, const struct end *b)
 	return (a->use == VF_READS || a->use == VF_ASKS) && b->use >= VF_EQUALS;
 }
 
-/* The number of FDEs that begin before @vaddr. */
-static uint32_t begin_before(const struct vf_eh *eh, uint64_t vaddr)
+static bool are_far(const struct end *a, const struct end *b)
 {
-	return mp_search(i, 0, eh->nr_fdes, eh->fdes[i].start < vaddr);
-}
-
-static bool are_far(const struct vf *vf, uint64_t a, uint64_t b)
-{
-	uint32_t at = begin_before(&vf->old.eh, a), to = begin_before(&vf->old.eh, b);
-
-	return (at < to ? to - at : at - to) > MANY;
+	return (a->to < b->to ? b->to - a->to : a->to - b->to) > FAR_BYTES;
 }
 
 /*
@@ -66,14 +58,20 @@ static bool may_bound(struct vf *vf, const struct end *a, const struct end *b)
 		return false;
 	if (outside)
 		return true;
-	if (!both || !(begins(vf, a->to) || begins(vf, b->to)))
+	if (!(begins(vf, a->to) || begins(vf, b->to)) || a->use < VF_EQUALS || b->use < VF_EQUALS)
 		return false;
 	if (a->use >= VF_COMPARES && b->use >= VF_COMPARES &&
 	    !(a->use == VF_READS && b->use == VF_READS) &&
-	    !((a->use == VF_COMPUTES || b->use == VF_COMPUTES) && are_far(vf, a->to, b->to)))
+	    !((a->use == VF_COMPUTES || b->use == VF_COMPUTES) && are_far(a, b)))
 		return true;
 	/* Bytes are read near anything: a loop compares where it is with its end. */
-	return vf_are_compared(vf, a->name, b->name);
+	return vf_are_compared(vf, a->name, b->name, both);
+}
+
+/* The number of FDEs that begin before @vaddr. */
+static uint32_t begin_before(const struct vf_eh *eh, uint64_t vaddr)
+{
+	return mp_search(i, 0, eh->nr_fdes, eh->fdes[i].start < vaddr);
 }
 
 /* FDE @i and those behind it, up to @limit[i], lie between two bounds. */
@@ -103,7 +101,8 @@ static void look_around(struct vf *vf, const uint8_t *use, size_t i, uint32_t *l
 	     k++) {
 		struct end b = {vf_named_code(vf, &name[k]), use[k], &name[k]};
 
-		if (b.to && name[k].insn - user->start < user->size &&
+		/* A pair of two that are used comes up once. */
+		if ((k > i || !use[k]) && b.to && name[k].insn - user->start < user->size &&
 		    a.to - user->start >= user->size && b.to - user->start >= user->size &&
 		    may_bound(vf, &a, &b))
 			enclose(vf, limit, a.to, b.to);

@@ -25,7 +25,7 @@
 #define FAR  96
 /* The same, for the end of a loop; and for all that are asked for. */
 #define LOOP  16384
-#define LOOPS (1u << 22)
+#define LOOPS (1u << 23)
 #define CALLS 2
 /* Number of instructions behind a function's first operand, and before an indirect call. */
 #define NEAR_GOT    16
@@ -79,6 +79,7 @@ struct trace {
 	bool read, computed;
 	bool compared; /* the program asks what lies before or behind the address */
 	bool equals;   /* it asks, in any way, whether something else is the address */
+	bool torn; /* control does not come here from before: words of the frame may hold anything */
 };
 
 static void add_compare(struct trace *t, uint64_t behind, bool left, bool right)
@@ -95,12 +96,18 @@ static void add_compare(struct trace *t, uint64_t behind, bool left, bool right)
 	to->list[to->nr++].right = right;
 }
 
+/* Does the address go where no trace follows? */
+static void lose(struct trace *t, bool lost)
+{
+	if (t->compares && !t->torn)
+		t->compares->more |= lost;
+}
+
 /* What reads so, if it does, may do anything else with the address. */
 static void read_somehow(struct trace *t, bool reads)
 {
 	t->read |= reads;
-	if (t->compares)
-		t->compares->more |= reads;
+	lose(t, reads);
 }
 
 /* Arguments at which functions of libraries read or write bytes. */
@@ -168,6 +175,8 @@ static void write_frame(struct trace *t, const ZydisDecodedOperand *op, bool add
 	} else if (known < 0 && address && t->nr_words < WORDS) {
 		t->word[t->nr_words].base = op->mem.base;
 		t->word[t->nr_words++].disp = op->mem.disp.value;
+	} else {
+		lose(t, known < 0 && address);
 	}
 }
 
@@ -240,7 +249,8 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 				       .compares = t->compares,
 				       .passed = t->passed,
 				       .have = have,
-				       .far = t->far};
+				       .far = t->far,
+				       .torn = t->torn};
 		struct passed *p;
 
 		if (t->compares) {
@@ -288,6 +298,24 @@ static bool computes_in_vectors(const struct vf *vf, uint64_t at)
 /* What the kernel gets by a system call it may read, or write to. */
 #define TO_KERNEL (BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(10))
 
+/* Is the operand a number that is an address of code? */
+static bool gives_code(const struct vf *vf, const ZydisDecodedOperand *op)
+{
+	return op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && vf_is_text(vf, op->imm.value.u);
+}
+
+/* Does an instruction that is not known here compute with the address? */
+static bool is_input(const struct trace *t, const struct vf_full *f)
+{
+	for (uint8_t i = 0; i < f->z.operand_count; i++)
+		if ((f->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ) &&
+		    (t->have & bit_of_operand(&f->op[i])))
+			return f->z.mnemonic != ZYDIS_MNEMONIC_CMP &&
+			       f->z.mnemonic != ZYDIS_MNEMONIC_TEST &&
+			       f->z.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE;
+	return false;
+}
+
 /* Return: the register that has the address behind the instruction at @at, or 0. */
 static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 {
@@ -316,6 +344,7 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		return (t->have & from ? to : 0) | (has ? from : 0);
 	case ZYDIS_MNEMONIC_MOV:
 		write_frame(t, &op[0], t->have & from);
+		lose(t, has && op[0].size != 64);
 		return has && op[0].size == 64 ? to : 0;
 	case ZYDIS_MNEMONIC_LEA:
 		from = bit_of(op[1].mem.base) | bit_of(op[1].mem.index);
@@ -346,21 +375,26 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		if (op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && (has || (t->have & to))) {
 			t->computed = true;
 			add_compare(t, at + f->z.length, t->have & to, has);
+		} else if ((t->have & to) && gives_code(t->vf, &op[1])) {
+			add_compare(t, at + f->z.length, true, false);
 		}
 		return t->have & to;
 	case ZYDIS_MNEMONIC_ADD:
 		if (has || (t->have & to)) {
 			t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !t->from_got;
 			t->from_got = false;
-			add_compare(t, at + f->z.length, t->have & to, has);
+			if (op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || gives_code(t->vf, &op[1]))
+				add_compare(t, at + f->z.length, t->have & to, has);
 		}
 		return has || (t->have & to) ? to : 0;
 	case ZYDIS_MNEMONIC_INC:
 	case ZYDIS_MNEMONIC_AND: return t->have & to;
 	case ZYDIS_MNEMONIC_SYSCALL: t->read |= (t->have & TO_KERNEL) != 0; return 0;
 	default:
-		return f->z.meta.category == ZYDIS_CATEGORY_CMOV && (t->have & (from | to)) ? to
-											    : 0;
+		if (f->z.meta.category == ZYDIS_CATEGORY_CMOV)
+			return t->have & (from | to) ? to : 0;
+		lose(t, t->compares && is_input(t, f));
+		return 0;
 	}
 }
 
@@ -463,11 +497,15 @@ static void note_comparison(struct trace *t, const struct vf_full *f, uint64_t a
 {
 	bool left, right;
 
-	if (f->z.mnemonic != ZYDIS_MNEMONIC_CMP || t->from_got ||
-	    f->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+	if (f->z.mnemonic != ZYDIS_MNEMONIC_CMP || t->from_got)
 		return;
 	left = (t->have & bit_of_operand(&f->op[0])) || frame_word(t, &f->op[0]) >= 0;
 	right = (t->have & bit_of_operand(&f->op[1])) || frame_word(t, &f->op[1]) >= 0;
+	if (f->op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+		if (left && gives_code(t->vf, &f->op[1]))
+			add_compare(t, at, true, false);
+		return;
+	}
 	if (!left && !right)
 		return;
 	t->compared |= tests_less(t->vf, at, end);
@@ -544,6 +582,8 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				pass(t, to, cell, calls);
 			/* Code anywhere behind may read a word of the frame. */
 			if (t->nr_words) {
+				lose(t, t->have);
+				t->torn = true;
 				t->have = 0;
 				continue;
 			}
@@ -552,11 +592,16 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 			again = to < at ? to : again;
 			at = to;
 			continue;
-		case ZYDIS_CATEGORY_RET: t->have = 0; break;
+		case ZYDIS_CATEGORY_RET:
+			t->torn = true;
+			t->have = 0;
+			break;
 		default:
 			if (f.z.mnemonic == ZYDIS_MNEMONIC_UD2 ||
-			    f.z.mnemonic == ZYDIS_MNEMONIC_HLT)
+			    f.z.mnemonic == ZYDIS_MNEMONIC_HLT) {
+				t->torn = true;
 				t->have = 0;
+			}
 			break;
 		}
 		now = result(t, &f, at - f.z.length);
@@ -625,6 +670,7 @@ static bool trace_name(struct trace *t, const struct vf_fde *user, uint64_t insn
 	case ZYDIS_MNEMONIC_ADD:
 	case ZYDIS_MNEMONIC_SUB:
 		t->computed = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+		add_compare(t, insn + f.z.length, true, true);
 		break;
 	case ZYDIS_MNEMONIC_CMP:
 		t->equals = by_cell || f.op[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
@@ -680,7 +726,7 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 	return 0;
 }
 
-bool vf_are_compared(struct vf *vf, const struct vf_ref *a, const struct vf_ref *b)
+bool vf_are_compared(struct vf *vf, const struct vf_ref *a, const struct vf_ref *b, bool perhaps)
 {
 	const struct vf_ref *name[] = {a, b};
 	struct compares at[2] = {{.nr = 0}, {.nr = 0}};
@@ -693,7 +739,7 @@ bool vf_are_compared(struct vf *vf, const struct vf_ref *a, const struct vf_ref 
 
 		if (vf->old.loop_steps > LOOPS || !user ||
 		    !trace_name(&t, user, name[i]->insn, to, to != name[i]->to, &direct))
-			return true;
+			return perhaps;
 		vf->old.loop_steps += at[i].steps;
 	}
 	for (uint32_t i = 0; i < at[0].nr; i++)
@@ -702,7 +748,7 @@ bool vf_are_compared(struct vf *vf, const struct vf_ref *a, const struct vf_ref 
 			    (at[0].list[i].left | at[1].list[k].left) &&
 			    (at[0].list[i].right | at[1].list[k].right))
 				return true;
-	return at[0].more || at[1].more;
+	return perhaps && (at[0].more || at[1].more);
 }
 
 int vf_find_reads(struct vf *vf)

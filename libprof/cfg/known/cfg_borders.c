@@ -11,8 +11,8 @@
 
 /* Bytes between the instructions that name both. */
 #define NEAR_BYTES 128
-/* Functions that lie between two, which seldom happens on purpose: the ends must be computed from each other. */
-#define MANY 256
+/* Bytes of code that seldom lie between two ends: these must be computed from each other. */
+#define FAR_BYTES 65536
 
 static int by_at(const void *a, const void *b)
 {
@@ -36,11 +36,13 @@ static uint32_t first_part(const struct mp_cfg_build *b, uint32_t at, bool ends)
 	return mp_search(i, 0, b->index->nr_parts, ends ? parts[i].end <= at : parts[i].at < at);
 }
 
-static uint32_t nr_between(const struct mp_cfg_build *b, uint32_t x, uint32_t y)
+static bool are_far(const struct mp_cfg_build *b, const struct mp_border *x,
+		    const struct mp_border *y)
 {
-	uint32_t at_x = first_part(b, x, true), at_y = first_part(b, y, true);
+	uint64_t at_x = mp_space_vaddr(b->index, x->target),
+		 at_y = mp_space_vaddr(b->index, y->target);
 
-	return at_x < at_y ? at_y - at_x : at_x - at_y;
+	return (at_x < at_y ? at_y - at_x : at_x - at_y) > FAR_BYTES;
 }
 
 /* Is there a loop that reads from @x on, up to @y? */
@@ -70,12 +72,13 @@ static bool are_ends(struct mp_cfg_build *b, const struct mp_border *x, const st
 		return false;
 	if (outside)
 		return true;
-	if (!(both || loop) || !(is_start(b, x->target) || is_start(b, y->target)))
+	if (!(is_start(b, x->target) || is_start(b, y->target)) ||
+	    !(both || loop || (x->equal && y->equal)))
 		return false;
 	if (both && !(is_only_read(x) && is_only_read(y)) &&
-	    (!(x->computed || y->computed) || nr_between(b, x->target, y->target) < MANY))
+	    !((x->computed || y->computed) && are_far(b, x, y)))
 		return true;
-	return mp_cfg_meet(b, x, y);
+	return mp_cfg_meet(b, x, y, both || loop);
 }
 
 static void mark(struct mp_cfg_build *b, const int32_t *change)

@@ -131,6 +131,7 @@ struct follow {
 	bool ordered; /* the program asks what lies before or behind the address */
 	bool equal;   /* it compares the address, in any way */
 	bool direct;  /* it reads only the bytes that the operand itself names */
+	bool behind;  /* behind a jump or a return: a slot may hold something else by now */
 };
 
 static uint8_t gpr(ZydisRegister reg)
@@ -165,6 +166,20 @@ static struct slot *find_slot(struct follow *f, const ZydisDecodedOperand *o)
 	return NULL;
 }
 
+/* If @is, the address goes where it is not followed. */
+static void note_lost(struct follow *f, bool is)
+{
+	if (f->compared && !f->behind)
+		f->compared->any |= is;
+}
+
+/* If @is, the program reads by the address, and may do anything else with it. */
+static void note_anything(struct follow *f, bool is)
+{
+	f->read |= is;
+	note_lost(f, is);
+}
+
 static void store(struct follow *f, const ZydisDecodedOperand *to, bool address)
 {
 	struct slot *slot = find_slot(f, to);
@@ -173,6 +188,8 @@ static void store(struct follow *f, const ZydisDecodedOperand *to, bool address)
 		*slot = f->slots[--f->nr_slots];
 	else if (!slot && address && f->nr_slots < MAX_SLOTS)
 		f->slots[f->nr_slots++] = (struct slot){gpr(to->mem.base), to->mem.disp.value};
+	else
+		note_lost(f, !slot && address);
 }
 
 /* What @cell names once the file is loaded: *@name, a function of another module, or the address. */
@@ -233,14 +250,6 @@ static void note_compared(struct compared *to, uint32_t at, uint8_t sides)
 	to->sides[to->nr++] = sides;
 }
 
-/* If @is, the program reads by the address, and may do anything else with it. */
-static void note_anything(struct follow *f, bool is)
-{
-	f->read |= is;
-	if (f->compared)
-		f->compared->any |= is;
-}
-
 /* The function at @target, or behind @cell, gets the address in @f->regs. */
 static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int depth)
 {
@@ -265,7 +274,8 @@ static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int
 				       .compared = f->compared,
 				       .entered = f->entered,
 				       .regs = regs,
-				       .far = f->far};
+				       .far = f->far,
+				       .behind = f->behind};
 
 		if (f->compared) {
 			follow_from(&inner, at, depth + 1);
@@ -369,6 +379,30 @@ static bool vectors_are_summed(const struct mp_cfg_build *b, uint32_t at)
 	return false;
 }
 
+static bool is_number_of_code(const struct mp_cfg_build *b, const ZydisDecodedOperand *o)
+{
+	uint32_t at = o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE
+			      ? mp_space_at(b->index, o->imm.value.u)
+			      : MP_NONE;
+
+	return at != MP_NONE && mp_space_is_text(b->index, at);
+}
+
+/* Does the instruction compute with the address in some other way? */
+static bool is_lost(const struct follow *f, const ZydisDecodedInstruction *z,
+		    const ZydisDecodedOperand *o)
+{
+	bool is = false;
+
+	if (z->meta.branch_type != ZYDIS_BRANCH_TYPE_NONE || z->mnemonic == ZYDIS_MNEMONIC_CMP ||
+	    z->mnemonic == ZYDIS_MNEMONIC_TEST)
+		return false;
+	for (unsigned int i = 0; i < z->operand_count; i++)
+		is |= o[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		      o[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ && holds(f, o[i].reg.value);
+	return is;
+}
+
 /* The registers that hold the address behind the instruction at @at; before its writes are known. */
 static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 			 const ZydisDecodedOperand *o, uint32_t at)
@@ -398,6 +432,7 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 		if (is_slot(&o[0]))
 			store(f, &o[0], has);
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
+		note_lost(f, has && o[0].size != 64);
 		return to != 0xff && o[0].size == 64 && has ? 1u << to : 0;
 	case ZYDIS_MNEMONIC_LEA:
 		had = holds(f, o[1].mem.base);
@@ -430,6 +465,8 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 		if ((had || has) && o[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 			f->from_got &= z->mnemonic == ZYDIS_MNEMONIC_ADD;
 			note_sum(f, at, had, has);
+		} else if (had && is_number_of_code(f->b, &o[1])) {
+			note_compared(f->compared, at, 1);
 		}
 		return to != 0xff && (had || (has && z->mnemonic == ZYDIS_MNEMONIC_ADD)) ? 1u << to
 											 : 0;
@@ -439,6 +476,7 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	default:
 		if (z->meta.category == ZYDIS_CATEGORY_CMOV)
 			return had || has ? 1u << to : 0;
+		note_lost(f, f->compared && is_lost(f, z, o));
 		return 0;
 	}
 }
@@ -478,9 +516,16 @@ static bool asks_order(const struct mp_cfg_build *b, uint32_t at)
 static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
 			  const ZydisDecodedOperand *o, uint32_t at)
 {
-	if (z->mnemonic != ZYDIS_MNEMONIC_CMP || f->from_got ||
-	    o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+	if (z->mnemonic != ZYDIS_MNEMONIC_CMP || f->from_got)
 		return;
+	if (o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+		if (f->compared && is_number_of_code(f->b, &o[1]) &&
+		    (is_slot(&o[0]) ? find_slot(f, &o[0]) != NULL
+				    : o[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+					      holds(f, o[0].reg.value)))
+			note_compared(f->compared, at, 1);
+		return;
+	}
 	for (int i = 0; i < 2; i++)
 		if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER
 			    ? holds(f, o[i].reg.value)
@@ -617,12 +662,15 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 					return;
 				loop = to;
 			}
+			note_lost(f, f->nr_slots && f->regs);
+			f->behind |= f->nr_slots > 0;
 			at = f->nr_slots ? at + z.length : to;
 			f->regs = f->nr_slots ? 0 : f->regs;
 			continue;
 		} else if (z.meta.category == ZYDIS_CATEGORY_RET ||
 			   z.mnemonic == ZYDIS_MNEMONIC_UD2 || z.mnemonic == ZYDIS_MNEMONIC_HLT) {
 			f->regs = 0;
+			f->behind = true;
 		}
 		gains = moved_to(f, &z, o, at);
 		for (unsigned int i = 0; i < z.operand_count; i++)
@@ -741,6 +789,7 @@ static bool follow_operand(struct follow *f, uint32_t at, uint32_t target, bool 
 		follow_from(f, at + z.length, 0);
 	} else if (z.mnemonic == ZYDIS_MNEMONIC_ADD || z.mnemonic == ZYDIS_MNEMONIC_SUB) {
 		f->computed = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
+		note_compared(f->compared, at, 3);
 	} else if (z.mnemonic == ZYDIS_MNEMONIC_CMP) {
 		f->equal = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
 		f->ordered = f->equal && asks_order(b, at + z.length);
@@ -757,13 +806,14 @@ static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint3
 	return follow_operand(&f, at, target, loads) ? note(b, x, at, target, loads, &f) : 0;
 }
 
-bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y)
+bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y,
+		 bool perhaps)
 {
 	struct compared at_x = {.nr = 0}, at_y = {.nr = 0};
 	struct follow f = {.b = b, .compared = &at_x}, g = {.b = b, .compared = &at_y};
 
 	if (b->loop_steps > LOOPS_BUDGET)
-		return true;
+		return perhaps;
 	follow_operand(&f, x->at, x->target, x->loads);
 	follow_operand(&g, y->at, y->target, y->loads);
 	b->loop_steps += at_x.steps + at_y.steps;
@@ -771,7 +821,7 @@ bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct
 		for (unsigned int k = 0; k < at_y.nr; k++)
 			if (at_x.at[i] == at_y.at[k] && (at_x.sides[i] | at_y.sides[k]) == 3)
 				return true;
-	return at_x.any || at_y.any;
+	return perhaps && (at_x.any || at_y.any);
 }
 
 /* Looks at each instruction that names code: by its operand, or by a cell that the loader fills in. */
