@@ -28,6 +28,7 @@ struct me_flow_edge {
 	uint32_t from, to; /* vertices: block index in the function; nr_blocks: outside */
 	uint8_t kind;	   /* enum mp_edge_kind; MP_EDGE_OUTSIDE if an end is outside */
 	uint8_t place;	   /* enum me_flow_place */
+	bool unordered;	   /* the way of a NaN; set by instrument for edges that have no place */
 	double weight;	   /* expected flow */
 };
 

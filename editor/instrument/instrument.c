@@ -18,6 +18,9 @@
 #include "libprof/note/edge_table.h"
 #include "libprof/insn/insn.h"
 
+/* The condition codes of jp and jnp, less the bit that inverts. */
+#define JUMP_PARITY 5
+
 struct me_instrument {
 	const struct mp_cfg *cfg;
 	struct me_flags flags;
@@ -61,12 +64,44 @@ static int compare_weight(const void *a, const void *b, void *edges)
 	const struct me_flow_edge *x = (const struct me_flow_edge *)edges + *(const uint32_t *)a;
 	const struct me_flow_edge *y = (const struct me_flow_edge *)edges + *(const uint32_t *)b;
 
-	/* Edges that cannot be counted must be in the tree, so they come first. */
+	/* Edges that cannot be counted must be in the tree, so they come first; NaNs' ways are the last of these. */
 	if (!x->place != !y->place)
 		return x->place ? 1 : -1;
+	if (!x->place && x->unordered != y->unordered)
+		return x->unordered ? 1 : -1;
 	if (x->weight != y->weight)
 		return x->weight < y->weight ? 1 : -1;
 	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+}
+
+/*
+ * Compilers jump by parity behind comparisons of floating point numbers: the parity flag is set if one is a NaN.
+ * Return: the way that this takes (enum mp_edge_kind); MP_EDGE_OUTSIDE: the block has no such jump.
+ */
+static uint8_t unordered_way(const struct mp_cfg *cfg, const struct mp_block *block)
+{
+	uint64_t vaddr = block->vaddr + block->size - block->term_len;
+	const uint8_t *bytes = mp_elf_bytes(cfg->elf, vaddr, block->term_len);
+	const struct mp_edge *ways = &cfg->edges[block->first_edge];
+	struct mp_insn insn;
+
+	if (block->term != MP_TERM_COND || block->nr_edges != 2 || ways[0].to == ways[1].to ||
+	    !bytes || mp_insn_decode(bytes, block->term_len, vaddr, &insn) ||
+	    insn.cc >> 1 != JUMP_PARITY)
+		return MP_EDGE_OUTSIDE;
+	return insn.cc & 1 ? MP_EDGE_FALL : MP_EDGE_TAKEN;
+}
+
+static void find_unordered(const struct mp_cfg *cfg, struct me_flow *flow)
+{
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		struct me_flow_edge *edge = &flow->edges[e];
+
+		if (edge->kind != MP_EDGE_OUTSIDE && edge->place == ME_FLOW_NOWHERE)
+			edge->unordered =
+				edge->kind ==
+				unordered_way(cfg, &cfg->blocks[flow->first_block + edge->from]);
+	}
 }
 
 static bool reserve_tree(struct me_instrument *in)
@@ -82,13 +117,33 @@ static bool reserve_tree(struct me_instrument *in)
 	return true;
 }
 
-/* Kruskal's algorithm. Return: 0, -ENOMEM, -EDOM: an edge that cannot be counted closes a cycle. */
+/* Remove the edges that are not in the tree and cannot be counted. */
+static void leave_out_unordered(struct me_instrument *in)
+{
+	struct me_flow *flow = &in->flow;
+	uint32_t nr = 0;
+
+	for (uint32_t e = 0; e < flow->nr_edges; e++) {
+		if (!in->in_tree[e] && flow->edges[e].place == ME_FLOW_NOWHERE)
+			continue;
+		in->in_tree[nr] = in->in_tree[e];
+		flow->edges[nr++] = flow->edges[e];
+	}
+	flow->nr_edges = nr;
+}
+
+/*
+ * Kruskal's algorithm. If a way that only NaNs take closes a cycle, it is left out, as if it never ran: blocks behind
+ * it keep their counts, only not how control came there. Return: 0, -ENOMEM, -EDOM: another edge that cannot be
+ * counted closes a cycle.
+ */
 static int span(struct me_instrument *in)
 {
 	struct me_flow *flow = &in->flow;
 
 	if (!reserve_tree(in))
 		return -ENOMEM;
+	find_unordered(in->cfg, flow);
 	for (uint32_t e = 0; e < flow->nr_edges; e++)
 		in->order[e] = e;
 	for (uint32_t v = 0; v <= flow->nr_blocks; v++)
@@ -99,10 +154,11 @@ static int span(struct me_instrument *in)
 		uint32_t a = find_root(in->root, edge->from), b = find_root(in->root, edge->to);
 
 		in->in_tree[in->order[i]] = a != b;
-		if (a == b && edge->place == ME_FLOW_NOWHERE)
+		if (a == b && edge->place == ME_FLOW_NOWHERE && !edge->unordered)
 			return -EDOM;
 		in->root[a] = b;
 	}
+	leave_out_unordered(in);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # ripgrep, built by Debian's cargo and rustc from Debian's packages of its crates (scripts/setup
-# --rust). The linker is $RUST_LINKER, by default lld, as with today's rustc.
+# --rust). The linker is $RUST_LINKER, by default lld, as with today's rustc. rustc gets $PROGRAMS_RUSTFLAGS, too.
 # shellcheck shell=bash disable=SC2034
 
 program_prepare() {
@@ -15,6 +15,7 @@ program_build() {
 	static) flags="$flags -C target-feature=+crt-static -C relocation-model=static" ;;
 	static-pie) flags="$flags -C target-feature=+crt-static" ;;
 	esac
+	flags="$flags ${PROGRAMS_RUSTFLAGS:-}"
 	cp -a "$CACHE/src/rust-ripgrep/." "$W"
 	# Debian's crates lack these features; the lock file names other versions.
 	sed -i '/^simd-accel/d; /^pcre2 = /d' "$W/Cargo.toml"

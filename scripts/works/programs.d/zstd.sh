@@ -8,7 +8,7 @@ program_prepare() {
 
 program_build() {
 	cp -a "$CACHE/src/libzstd/." "$W"
-	make -C "$W/programs" -j"$JOBS" CFLAGS="$CFLAGS_V" LDFLAGS="$LDFLAGS_V" V=1 \
+	make -C "$W/programs" -j"$JOBS" CC="$CC" CFLAGS="$CFLAGS_V" LDFLAGS="$LDFLAGS_V" V=1 \
 		HAVE_ZLIB=0 HAVE_LZMA=0 HAVE_LZ4=0 BACKTRACE=0 zstd
 	mv "$W/programs/zstd" "$OUT/zstd-$1"
 }

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 C
 
 # Compare addresses and transfers with their counts, where both files have any. The counters must
-# know everything that ran in functions, and at least so many transfers.
+# know everything that ran in functions, and at least so many transfers; so many counts are wrong.
 cat >same.py <<'P'
 import json, sys
 def read(path, build_id=None):
@@ -61,7 +61,8 @@ wrong += [(hex(a), hex(b)) for a, b in edges if edges[a, b] != transfers.get((a,
 share = sum(ours.values()) / sum(theirs.values())
 print(len(ours), "addresses,", len(edges), "transfers,", len(wrong), "differ:", wrong[:5], "share", share)
 least = int(sys.argv[3]) if len(sys.argv) > 3 else 10
-sys.exit(bool(wrong) or len(ours) < 50 or len(edges) < least or share < 0.95)
+allowed = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+sys.exit(len(wrong) != allowed or len(ours) < 50 or len(edges) < least or share < 0.95)
 P
 
 # counted NAME: import NAME.i.counts of NAME.i, and export NAME.json
@@ -138,6 +139,65 @@ for flags in "-O2" "-O2 -fno-pie -no-pie" "-O2 -Wl,--emit-relocs" "-O1 -s"; do
 	morph-stats import --db=interpret.exact.db interpret.cg >/dev/null 2>&1
 	morph-stats --db=interpret.exact.db export --format=json >interpret.exact.json 2>/dev/null
 	python3 same.py interpret.json interpret.exact.json 4 >same.txt || fail "interpreter, $flags: $(cat same.txt)"
+done
+
+# As clang compares floating point numbers: flags are read behind both jumps, so no counter can stand between. The way
+# of NaNs, behind jnp, is taken for one that never runs. Without NaNs all counts are exact; with some, only the counts
+# of jnp and of the way around it are not.
+cat >order.s <<'S'
+	.globl order
+	.type order, @function
+order:	.cfi_startproc
+	ucomisd %xmm1, %xmm0
+	jne 1f
+	jnp 2f
+1:	jbe 3f
+	mov $1, %eax
+	ret
+2:	xor %eax, %eax
+	ret
+3:	mov $2, %eax
+	ret
+	.cfi_endproc
+	.size order, . - order
+	.section .note.GNU-stack, "", @progbits
+S
+cat >floats.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+int order(double a, double b);
+int main(int argc, char **argv)
+{
+	int n = atoi(argv[1]), times[3] = { 0 };
+	double zero = argc - 3;
+	for (int i = 0; i < n; i++) {
+		double a = i % 7 / (i % 5 ? 1 : zero), b = i % 3;
+		times[order(a, b)]++;
+	}
+	printf("%d %d %d\n", times[0], times[1], times[2]);
+	return times[0] + times[1] + times[2] != n;
+}
+C
+gcc -O1 -Wl,--build-id floats.c order.s -o floats || exit 1
+command_ends 0 "jnp" morph-optimize instrument --kind=edges,plain floats -o floats.i
+! grep -q "not counted" out.txt || fail "jnp: $(grep "not counted" out.txt)"
+for work in "700 no NaN" "700 NaN"; do
+	wrong=0
+	[ "$work" = "700 no NaN" ] || wrong=2
+	# shellcheck disable=SC2086
+	./floats $work >want.txt || fail "floats $work"
+	rm -f floats.i.counts floats.exact.db
+	# shellcheck disable=SC2086
+	./floats.i $work >out.txt
+	cmp want.txt out.txt || fail "floats $work: other output"
+	counted floats
+	says floats.said " in 0 of them the counts in and out differ" "floats $work"
+	# shellcheck disable=SC2086
+	"$root/scripts/bench/branches" --callgrind floats.cg --stdout /dev/null ./floats -- $work >/dev/null 2>err.txt ||
+		fail "floats $work: emulator: $(cat err.txt)"
+	morph-stats import --db=floats.exact.db floats.cg >/dev/null 2>&1
+	morph-stats --db=floats.exact.db export --format=json >floats.exact.json 2>/dev/null
+	python3 same.py floats.json floats.exact.json 4 $wrong >same.txt || fail "floats $work: $(cat same.txt)"
 done
 
 # Stress layouts, with a profile and without.

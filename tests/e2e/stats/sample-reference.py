@@ -66,8 +66,11 @@ class Body:
 
 
 def main():
-    symbolizer, callgrind, binary = sys.argv[1:4]
-    counts = instructions(callgrind, binary.rsplit("/", maxsplit=1)[-1])
+    symbolizer, *callgrinds, binary = sys.argv[1:]
+    counts = {}
+    for callgrind in callgrinds:
+        for address, n in instructions(callgrind, binary.rsplit("/", maxsplit=1)[-1]).items():
+            counts[address] = counts.get(address, 0) + n
     done = subprocess.run([symbolizer, "--inlining", "--output-style=JSON", "--functions=linkage", "--no-demangle",
                            f"--obj={binary}"], input="\n".join(map(hex, sorted(counts))), text=True,
                           stdout=subprocess.PIPE, check=True)
