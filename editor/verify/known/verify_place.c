@@ -7,8 +7,8 @@
  * words may be at any alignment, and hold addresses or distances: from their own place, their
  * table, the GOT, or an address in code with which code computes. A table begins where an operand
  * names data, and has two such words side by side; in a section of the program's own, any word counts.
- * So does a single word of 8 bytes that is an address, and neither a switch's nor a label's, and one of 4 bytes
- * where a table begins.
+ * So does a single word of 8 bytes that is an address, and neither a switch's nor a label's, and one of 4 bytes,
+ * or a distance from itself, where a table begins.
  * Called by verify_scan.
  */
 #include <errno.h>
@@ -26,6 +26,8 @@
 /* Other fields may stand before the first word: packed ones, or more of whole words. */
 #define PACKED 8
 #define HEAD   64
+/* Bytes before a place that has no other one beside it. */
+#define BEFORE_ONE 4
 /* Bytes from one row of a table to the next. */
 #define ROW 64
 /* Bytes from an address that an operand names to a word that belongs to it, where numbers may be addresses. */
@@ -115,6 +117,30 @@ static bool may_be_switch(const struct vf *vf, const struct word *w, const struc
 	       (!w->table || names_any(vf, fde, w->table, w->table, read));
 }
 
+/*
+ * Relocations tell of words of data, but count distances from the table's start from the word. Those among code are taken
+ * for operands.
+ */
+static bool is_told(const struct vf *vf, const struct word *w)
+{
+	return vf->o->relinkable && !vf_is_text(vf, w->at) &&
+	       (w->count != FROM_BASE || w->base != w->table || !mp_elf_reloc_at(vf->o, w->at));
+}
+
+/* Further rows follow at multiples of @align from @w. Marks the functions to which they lead. */
+static void mark_rows(const struct vf *vf, struct word w, unsigned int align)
+{
+	for (uint64_t last = w.at, place; w.at - last < ROW; w.at += align) {
+		struct vf_fde *fde = leads(vf, &w, &place) ? around(vf, place) : NULL;
+
+		if (!fde ||
+		    (vf->o->relinkable && !vf_is_text(vf, w.at) && !mp_elf_reloc_at(vf->o, w.at)))
+			continue;
+		fde->flags |= VF_FDE_PLACE;
+		last = w.at;
+	}
+}
+
 /* Mark the function of which the words from @w on know places, if they know some. */
 static void look_at(const struct vf *vf, struct word w, uint64_t *read)
 {
@@ -122,8 +148,7 @@ static void look_at(const struct vf *vf, struct word w, uint64_t *read)
 	struct vf_fde *fde = NULL;
 	int nr = w.size == 2 ? 4 : 2;
 
-	/* Relocations tell of words of data; those among code are taken for operands. */
-	if (vf->o->relinkable && !vf_is_text(vf, w.at) && mp_elf_reloc_at(vf->o, w.at))
+	if (mp_elf_reloc_at(vf->o, w.at) && is_told(vf, &w))
 		return;
 	for (int i = 0; i < nr; i++, w.at += w.size) {
 		struct vf_fde *in;
@@ -143,15 +168,23 @@ static void look_at(const struct vf *vf, struct word w, uint64_t *read)
 	w.at = start;
 	if (!fde || !low || may_be_switch(vf, &w, fde, read))
 		return;
-	/* Further rows follow. */
-	for (uint64_t last = start; start - last < ROW; start++) {
-		w.at = start;
-		fde = leads(vf, &w, &place[0]) ? around(vf, place[0]) : NULL;
-		if (!fde)
-			continue;
-		fde->flags |= VF_FDE_PLACE;
-		last = start;
-	}
+	mark_rows(vf, w, 1);
+}
+
+/*
+ * The same for one word of 4 bytes that counts from itself: few numbers lead to an instruction in this way. Rows of such
+ * a table have the length of the instruction beside its place, or what a handler is to do.
+ */
+static void look_at_one(const struct vf *vf, struct word w, uint64_t *read)
+{
+	uint64_t place;
+	struct vf_fde *fde = leads(vf, &w, &place) ? around(vf, place) : NULL;
+
+	/* Constants among code are small numbers. */
+	if (!fde || is_told(vf, &w) || (vf_is_text(vf, w.at) && place - w.at < UINT16_MAX))
+		return;
+	if (!may_be_switch(vf, &w, fde, read))
+		mark_rows(vf, w, 4);
 }
 
 /* Do the words from @w on lead to instructions, up to a zero or to the next address that is named? */
@@ -212,7 +245,7 @@ static void look_at_words(const struct vf *vf, uint64_t table, uint64_t *read)
 
 	for (uint64_t at = table; at < end; at += at < table + PACKED ? 1 : 4) {
 		for (uint8_t size = 4; size <= 8; size *= 2) {
-			if (at % align ||
+			if ((at - table) % align ||
 			    (head && !may_lead(vf, head + (at - table), size, at, table)))
 				continue;
 			if (numbers_are_addresses(vf))
@@ -227,6 +260,10 @@ static void look_at_words(const struct vf *vf, uint64_t table, uint64_t *read)
 				look_at(vf, (struct word){at, vf->old.got_base, size, FROM_BASE, 0},
 					read);
 		}
+	}
+	for (uint64_t at = table; at < end && at <= table + BEFORE_ONE; at += 4) {
+		look_at_one(vf, (struct word){at, 0, 4, FROM_WORD, table}, read);
+		look_at_one(vf, (struct word){at, table, 4, FROM_BASE, table}, read);
 	}
 }
 
@@ -254,13 +291,16 @@ static bool is_common(uint64_t word)
 static void look_at_half(const struct vf *vf, uint64_t at)
 {
 	const uint8_t *p = mp_elf_bytes(vf->o, at, 8);
+	struct word w = {at, 0, 4, FROM_ZERO, 0};
 	uint32_t half[2];
+	uint64_t place;
 
 	if (!p || !numbers_are_addresses(vf))
 		return;
 	memcpy(half, p, sizeof(half));
-	if ((half[1] || at % 8) && !is_common(half[0]))
-		take(vf, (struct word){at, 0, 4, FROM_ZERO, 0});
+	if ((half[1] || at % 8) && !is_common(half[0]) && leads(vf, &w, &place) &&
+	    around(vf, place))
+		mark_rows(vf, w, 4);
 }
 
 static void look_at_table(const struct vf *vf, uint64_t table, uint64_t *read)

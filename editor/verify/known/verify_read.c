@@ -180,10 +180,10 @@ static void write_frame(struct trace *t, const ZydisDecodedOperand *op, bool add
 	}
 }
 
-/* The cell through which a stub at @at jumps; 0: it is none. */
+/* The cell through which a stub at @at jumps, perhaps behind mov $n, %r11d, as those of mold do; 0: it is none. */
 static uint64_t jump_cell(const struct vf *vf, uint64_t at)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		const uint8_t *b = mp_elf_bytes(vf->o, at, 15);
 		struct vf_insn insn;
 
@@ -191,7 +191,7 @@ static uint64_t jump_cell(const struct vf *vf, uint64_t at)
 			return 0;
 		if (insn.kind == VF_IJMP_MEM)
 			return insn.disp_off ? insn.target : 0;
-		if (memcmp(b, "\xf3\x0f\x1e\xfa", 4))
+		if (memcmp(b, "\xf3\x0f\x1e\xfa", 4) && memcmp(b, "\x41\xbb", 2))
 			return 0;
 		at += insn.len;
 	}

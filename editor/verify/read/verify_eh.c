@@ -454,14 +454,20 @@ bool vf_holds_words(const struct vf *vf, const struct mp_section *sec)
 		return false;
 	/* Sections that the linker makes have types of their own, and programs may invent some. */
 	switch (sec->type) {
-	case SHT_PROGBITS:
-	case SHT_NOTE:
-	case SHT_INIT_ARRAY:
-	case SHT_FINI_ARRAY:
-	case SHT_PREINIT_ARRAY: return true;
-	default:
-		return sec->type >= SHT_LOOS && sec->type != SHT_GNU_HASH &&
-		       sec->type != SHT_GNU_versym && sec->type != SHT_GNU_verdef &&
-		       sec->type != SHT_GNU_verneed;
+	case SHT_NULL:
+	case SHT_SYMTAB:
+	case SHT_STRTAB:
+	case SHT_RELA:
+	case SHT_HASH:
+	case SHT_DYNAMIC:
+	case SHT_NOBITS:
+	case SHT_REL:
+	case SHT_DYNSYM:
+	case SHT_RELR:
+	case SHT_GNU_HASH:
+	case SHT_GNU_versym:
+	case SHT_GNU_verdef:
+	case SHT_GNU_verneed: return false;
+	default: return true;
 	}
 }

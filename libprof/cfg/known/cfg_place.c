@@ -7,8 +7,9 @@
  * Words count from zero, from their own place, from their table, from the GOT, or from an address
  * that code names together with the table, at any alignment. A single word is chance. So two words
  * side by side must lead to instructions, except in sections of the program's own, which hold
- * nothing but such tables; and an address of 4 bytes where a table begins counts alone. Entries of
- * recognised jump tables do not count otherwise. Called by cfg, after tables are known.
+ * nothing but such tables; and where a table begins, an address of 4 bytes counts alone, and so does
+ * a distance of 4 bytes from the word's own place. Entries of recognised jump tables do not count
+ * otherwise. Called by cfg, after tables are known.
  */
 #include <errno.h>
 
@@ -124,6 +125,37 @@ static bool names(const struct places *p, uint32_t func, uint32_t data)
 #define MAX_GAP 64
 
 /*
+ * Do relocations tell whether the word at @vaddr leads from @base to code? Not if @base is the start of its table @table:
+ * relocations count from the word.
+ */
+static bool is_told(const struct places *p, uint64_t vaddr, uint64_t base, uint32_t table)
+{
+	if (!p->b->elf->relinkable || p->code)
+		return false;
+	return table == MP_NONE || base != mp_space_vaddr(p->b->index, table) ||
+	       !mp_elf_reloc_at(p->b->elf, vaddr);
+}
+
+/* Here is a table of places: whatever follows at multiples of @align may belong to it. */
+static void take_table(const struct places *p, uint64_t vaddr, uint64_t base, unsigned int width,
+		       unsigned int align)
+{
+	for (uint64_t where = vaddr, last = vaddr; where - last < MAX_GAP; where += align) {
+		const uint8_t *bytes = mp_elf_bytes(p->b->elf, where, width);
+		uint64_t value;
+
+		if (!bytes)
+			break;
+		value = place_at(bytes, width, base == OWN_PLACE ? where : base);
+		if (inside(p, value) == MP_NONE ||
+		    (p->b->elf->relinkable && !p->code && !mp_elf_reloc_at(p->b->elf, where)))
+			continue;
+		take(p, value);
+		last = where;
+	}
+}
+
+/*
  * Do two words at @vaddr lead from @base to instructions of one function, or one of them to another
  * function's entry or to code outside of functions? A function with an indirect jump has differences
  * of labels there: cfg_label judges them. It has no entries of a switch in a table at @table that only
@@ -155,21 +187,32 @@ static void look_at_words(const struct places *p, uint64_t vaddr, uint64_t base,
 	}
 	/* Small numbers look like addresses if they are read a byte too early. */
 	if (func == MP_NONE || !low ||
-	    (b->elf->relinkable && !p->code && mp_elf_reloc_at(b->elf, vaddr)) ||
+	    (mp_elf_reloc_at(b->elf, vaddr) && is_told(p, vaddr, base, table)) ||
 	    (jumps_indirectly(b, func) && (table == MP_NONE || names(p, func, table))))
 		return;
-	/* Here is a table: whatever follows may belong to it. */
-	for (uint64_t where = vaddr, last = vaddr; where - last < MAX_GAP; where++) {
-		const uint8_t *bytes = mp_elf_bytes(b->elf, where, width);
+	take_table(p, vaddr, base, width, 1);
+}
 
-		if (!bytes)
-			break;
-		value[0] = place_at(bytes, width, base == OWN_PLACE ? where : base);
-		if (inside(p, value[0]) == MP_NONE)
-			continue;
-		take(p, value[0]);
-		last = where;
-	}
+/*
+ * A place may have no other one beside it, but the length of the instruction there, or what to do. Few numbers of 4
+ * bytes lead to an instruction from their own place.
+ */
+static void look_at_place(const struct places *p, uint64_t vaddr, uint64_t base, uint32_t table)
+{
+	const struct mp_cfg_build *b = p->b;
+	uint32_t at = mp_space_at(b->index, vaddr);
+	const uint8_t *bytes = mp_elf_bytes(b->elf, vaddr, 4);
+	uint64_t value = bytes ? place_at(bytes, 4, base == OWN_PLACE ? vaddr : base) : 0;
+	uint32_t part = bytes ? inside(p, value) : MP_NONE, func;
+
+	/* Constants among code are small numbers. */
+	if (part == MP_NONE || mp_bit(b->in_table, at) ||
+	    mp_space_is_text(b->index, at) != p->code || is_told(p, vaddr, base, table) ||
+	    (p->code && value - vaddr < UINT16_MAX))
+		return;
+	func = b->index->parts[part].func;
+	if (!jumps_indirectly(b, func) || !names(p, func, table))
+		take_table(p, vaddr, base, 4, 4);
 }
 
 /* At most so many words of a table are read. */
@@ -233,8 +276,8 @@ static void look_at_half(const struct places *p, uint64_t at)
 		return;
 	memcpy(&whole, bytes, sizeof(whole));
 	half = whole & UINT32_MAX;
-	if (!mp_is_other_word(half) && (whole != half || at % 8))
-		take(p, half);
+	if (!mp_is_other_word(half) && (whole != half || at % 8) && inside(p, half) != MP_NONE)
+		take_table(p, at, 0, 4, 4);
 }
 
 /* @first: index of @table. */
@@ -254,17 +297,25 @@ static void look_at_table(const struct places *p, uint64_t table, uint32_t first
 		if (place == MP_NONE || (!head && at != table && mp_bit(b->refs, place)))
 			break;
 		/* Constants among code are small numbers, which lead to what is beside them if they are read too early. */
-		if (p->code && at % 4)
+		if (p->code && (at - table) % 4)
 			continue;
 		for (unsigned int width = 4; width <= 8; width *= 2) {
+			bool alone = width == 4 && (at == table || at == table + 4);
+
 			if (!may_lead_anywhere(p, word, width, at, table))
 				continue;
 			if (p->absolute && may_lead(p, word, width, 0))
 				look_at_words(p, at, 0, width, width == 4 ? first : MP_NONE);
-			if ((!b->elf->relinkable || p->code) && may_lead(p, word, width, at))
+			if ((!b->elf->relinkable || p->code) && may_lead(p, word, width, at)) {
 				look_at_words(p, at, OWN_PLACE, width, first);
-			if (may_lead(p, word, width, table))
+				if (alone)
+					look_at_place(p, at, OWN_PLACE, first);
+			}
+			if (may_lead(p, word, width, table)) {
 				look_at_words(p, at, table, width, first);
+				if (alone)
+					look_at_place(p, at, table, first);
+			}
 			if (b->got && may_lead(p, word, width, b->got))
 				look_at_words(p, at, b->got, width, MP_NONE);
 		}

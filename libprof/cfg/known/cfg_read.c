@@ -215,12 +215,12 @@ static uint64_t cell_at(const struct mp_cfg_build *b, uint64_t cell, const char 
 	return 0;
 }
 
-/* The cell through which the stub at @at jumps; 0: that is no stub. */
+/* The cell through which the stub at @at jumps; 0: that is no stub. Stubs of mold set %r11d first. */
 static uint64_t stub_cell(const struct mp_cfg_build *b, uint32_t at)
 {
 	uint64_t vaddr = mp_space_vaddr(b->index, at);
 
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
 		struct mp_insn insn;
 
@@ -228,7 +228,7 @@ static uint64_t stub_cell(const struct mp_cfg_build *b, uint32_t at)
 			return 0;
 		if (insn.kind == MP_INSN_IJUMP)
 			return insn.rip_relative ? insn.target : 0;
-		if (!insn.endbr64)
+		if (!insn.endbr64 && memcmp(bytes, "\x41\xbb", 2) != 0)
 			return 0;
 		at += insn.len;
 		vaddr += insn.len;
