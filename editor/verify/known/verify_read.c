@@ -79,6 +79,9 @@ struct trace {
 	bool read, computed;
 	bool compared; /* the program asks what lies before or behind the address */
 	bool equals;   /* it asks, in any way, whether something else is the address */
+	/* What a jump forward left out; the place there to which a branch from behind leads, and the registers then. */
+	uint64_t out_from, out_to, again;
+	uint16_t again_have;
 	bool torn; /* control does not come here from before: words of the frame may hold anything */
 };
 
@@ -466,6 +469,28 @@ static bool wants_stack(const uint8_t *b, uint64_t size)
 	       end[-17] == 0xba;
 }
 
+/* The start of a loop may lie before the place at which control enters it. */
+static void note_branch(struct trace *t, uint64_t to)
+{
+	if (t->again_have || to < t->out_from || to >= t->out_to)
+		return;
+	t->again = to;
+	t->again_have = t->have;
+}
+
+/* Behind the end of the function, *@at is where such a loop starts. Return: false: there is none. */
+static bool loops(struct trace *t, uint64_t *at, unsigned int *n)
+{
+	if (t->nr_words || !t->again_have)
+		return false;
+	*at = t->again;
+	*n = 0;
+	t->have = t->again_have;
+	t->again_have = 0;
+	t->out_from = t->out_to = 0;
+	return true;
+}
+
 /*
  * Passes the instruction at @at if it is a direct call, or says nothing of the address: it uses no register and no word
  * with it, and control goes on behind. Nearly all are such. Return: its bytes; 0: it is another one.
@@ -482,6 +507,8 @@ static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int 
 		t->have &= (uint16_t)~LOST;
 		return insn.len;
 	}
+	if (insn.kind == VF_JCC)
+		note_branch(t, insn.target);
 	/* Its callee returns behind the return, with the same arguments. */
 	if (insn.kind == VF_JCC && insn.target > at + insn.len && insn.target < end &&
 	    wants_stack(b + insn.len, insn.target - at - insn.len))
@@ -528,7 +555,8 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
 	uint64_t again = 0; /* the start of a loop that was read */
 
-	for (unsigned int n = 0; fde && (t->have || t->nr_words || t->pushed) && !ends(t, n); n++) {
+	for (unsigned int n = 0;
+	     fde && (t->have || t->nr_words || t->pushed || t->again_have) && !ends(t, n); n++) {
 		uint64_t end = fde->start + fde->size, to = 0, cell = 0;
 		uint16_t now, written = 0;
 		uint8_t passed = t->pushed ? 0 : pass_by(t, at, end, calls);
@@ -555,6 +583,9 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				t->read = true;
 		}
 		note_comparison(t, &f, at, end);
+		if (f.z.meta.category == ZYDIS_CATEGORY_COND_BR &&
+		    f.op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			note_branch(t, at + (uint64_t)f.op[0].imm.value.s);
 		switch (f.z.meta.category) {
 		case ZYDIS_CATEGORY_CALL:
 		case ZYDIS_CATEGORY_UNCOND_BR:
@@ -587,18 +618,29 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				t->have = 0;
 				continue;
 			}
+			if (to - fde->start >= fde->size && loops(t, &at, &n))
+				continue;
 			if (to - fde->start >= fde->size || (t->compares && to == again))
 				return;
 			again = to < at ? to : again;
+			if (to >= at) {
+				t->out_from = at;
+				t->out_to = to;
+				t->again_have = 0;
+			}
 			at = to;
 			continue;
 		case ZYDIS_CATEGORY_RET:
+			if (loops(t, &at, &n))
+				continue;
 			t->torn = true;
 			t->have = 0;
 			break;
 		default:
 			if (f.z.mnemonic == ZYDIS_MNEMONIC_UD2 ||
 			    f.z.mnemonic == ZYDIS_MNEMONIC_HLT) {
+				if (loops(t, &at, &n))
+					continue;
 				t->torn = true;
 				t->have = 0;
 			}

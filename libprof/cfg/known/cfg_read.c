@@ -132,6 +132,11 @@ struct follow {
 	bool equal;   /* it compares the address, in any way */
 	bool direct;  /* it reads only the bytes that the operand itself names */
 	bool behind;  /* behind a jump or a return: a slot may hold something else by now */
+	/* A loop begins before its start: a jump passes it, and a branch from behind leads there, with these registers. */
+	struct passed {
+		uint32_t from, end, at;
+		uint16_t regs;
+	} passed;
 };
 
 static uint8_t gpr(ZydisRegister reg)
@@ -560,6 +565,30 @@ static uint8_t asks_for_stack(const uint8_t *bytes, size_t avail, uint64_t size)
 		       : 0;
 }
 
+/* A branch leads to @target. */
+static void note_branch(struct follow *f, uint64_t target)
+{
+	struct passed *p = &f->passed;
+	uint32_t at = mp_space_at(f->b->index, target);
+
+	if (at - p->from < p->end - p->from && !p->regs) {
+		p->at = at;
+		p->regs = f->regs;
+	}
+}
+
+/* Control leaves the function. Goes on where a branch led before, if anywhere. */
+static bool go_back(struct follow *f, uint32_t *at, unsigned int *n)
+{
+	if (f->nr_slots || !f->passed.regs)
+		return false;
+	*at = f->passed.at;
+	*n = 0;
+	f->regs = f->passed.regs;
+	f->passed = (struct passed){0};
+	return true;
+}
+
 /*
  * Takes the instruction at @vaddr if it is a direct call, or certainly changes nothing of @f: it names neither a register
  * nor a slot with the address, and control goes on behind. Nearly all are such. Return: its bytes; 0: it is another one.
@@ -572,9 +601,11 @@ static uint8_t step_quickly(struct follow *f, const uint8_t *bytes, size_t avail
 
 	if (mp_insn_decode(bytes, avail, vaddr, &insn))
 		return 0;
-	if (insn.kind == MP_INSN_COND)
+	if (insn.kind == MP_INSN_COND) {
+		note_branch(f, insn.target);
 		return insn.len + asks_for_stack(bytes + insn.len, avail - insn.len,
 						 insn.target - vaddr - insn.len);
+	}
 	if (insn.kind == MP_INSN_CALL && !(f->regs >> RSP & 1)) {
 		enter(f, insn.target, 0, depth);
 		f->regs &= (uint16_t)~CALLER_SAVED;
@@ -605,7 +636,7 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 	unsigned int n = 0;
 
 	while (part != MP_NONE && mp_part_at(b->index, at) == part &&
-	       (f->regs || f->nr_slots || f->pushes) && !is_done(f, n++)) {
+	       (f->regs || f->nr_slots || f->pushes || f->passed.regs) && !is_done(f, n++)) {
 		const struct mp_span *span = mp_space_span(b->index, at);
 		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
 		ZydisDecodedInstruction z;
@@ -628,6 +659,9 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 		next = span->vaddr + (at - span->at) + z.length;
 		look_at_memory(f, &z, o);
 		look_at_order(f, &z, o, at);
+		if (z.meta.category == ZYDIS_CATEGORY_COND_BR &&
+		    o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			note_branch(f, next + (uint64_t)o[0].imm.value.s);
 		if (z.meta.category == ZYDIS_CATEGORY_CALL ||
 		    z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
 			if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -655,8 +689,12 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			if (!inside)
 				enter(f, target, cell, depth);
 			/* What is kept in the frame may be read anywhere behind. */
+			if (!inside && go_back(f, &at, &n))
+				continue;
 			if (!inside && !f->nr_slots)
 				return;
+			if (!f->nr_slots && to > at)
+				f->passed = (struct passed){.from = at + z.length, .end = to};
 			if (!f->nr_slots && to <= at && f->compared) {
 				if (to == loop)
 					return;
@@ -669,6 +707,8 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			continue;
 		} else if (z.meta.category == ZYDIS_CATEGORY_RET ||
 			   z.mnemonic == ZYDIS_MNEMONIC_UD2 || z.mnemonic == ZYDIS_MNEMONIC_HLT) {
+			if (go_back(f, &at, &n))
+				continue;
 			f->regs = 0;
 			f->behind = true;
 		}
