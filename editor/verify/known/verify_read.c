@@ -35,7 +35,9 @@
 
 #define BIT(n) ((uint16_t)(1u << (n)))
 /* rax rcx rdx rsi rdi r8 to r11, and the registers of arguments */
-#define LOST	      (BIT(0) | BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(10) | BIT(11))
+#define LOST (BIT(0) | BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9) | BIT(10) | BIT(11))
+/* gcc knows which registers a function of the same file changes: other ones than the result's may stay. */
+#define KNOWN_LOST    BIT(0)
 #define ARGUMENTS     (BIT(1) | BIT(2) | BIT(6) | BIT(7) | BIT(8) | BIT(9))
 #define FIRST	      BIT(7)
 #define SECOND	      BIT(6)
@@ -91,9 +93,10 @@ static void add_compare(struct trace *t, uint64_t behind, bool left, bool right)
 
 	if (!to)
 		return;
-	to->more |= to->nr == sizeof(to->list) / sizeof(to->list[0]);
-	if (to->more)
+	if (to->nr == sizeof(to->list) / sizeof(to->list[0])) {
+		to->more = true;
 		return;
+	}
 	to->list[to->nr].behind = behind;
 	to->list[to->nr].left = left;
 	to->list[to->nr++].right = right;
@@ -504,7 +507,7 @@ static uint8_t pass_by(struct trace *t, uint64_t at, uint64_t end, unsigned int 
 		return 0;
 	if (insn.kind == VF_CALL && !(t->have & STACK_POINTER)) {
 		pass(t, insn.target, 0, calls);
-		t->have &= (uint16_t)~LOST;
+		t->have &= (uint16_t)~KNOWN_LOST;
 		return insn.len;
 	}
 	if (insn.kind == VF_JCC)
@@ -545,8 +548,10 @@ static bool ends(struct trace *t, unsigned int n)
 {
 	if (!t->compares)
 		return t->read || n >= (t->nr_words || t->pushed ? FAR : NEAR);
-	t->compares->more |= ++t->compares->steps > LOOP;
-	return t->compares->more;
+	if (++t->compares->steps <= LOOP)
+		return false;
+	t->compares->more = true;
+	return true;
 }
 
 static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
@@ -606,7 +611,7 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				read_somehow(t, t->have & (FIRST | SECOND));
 			if (f.z.meta.category == ZYDIS_CATEGORY_CALL) {
 				pass(t, to, cell, calls);
-				t->have &= (uint16_t)~LOST;
+				t->have &= (uint16_t) ~(to ? KNOWN_LOST : LOST);
 				break;
 			}
 			if (to - fde->start >= fde->size)

@@ -42,7 +42,9 @@ enum {
 };
 
 #define CALLER_SAVED 0x0fc7u
-#define ARGUMENTS    (1u << RDI | 1u << RSI | 1u << RDX | 1u << RCX | 3u << 8)
+/* The result of a function of the same file, whose callers know which other registers it changes (-fipa-ra). */
+#define RESULT	  (1u << RAX)
+#define ARGUMENTS (1u << RDI | 1u << RSI | 1u << RDX | 1u << RCX | 3u << 8)
 /* Of a system call: %r10 in place of %rcx. What the kernel gets it may read, or write to. */
 #define TO_KERNEL (1u << RDI | 1u << RSI | 1u << RDX | 7u << 8)
 
@@ -608,7 +610,7 @@ static uint8_t step_quickly(struct follow *f, const uint8_t *bytes, size_t avail
 	}
 	if (insn.kind == MP_INSN_CALL && !(f->regs >> RSP & 1)) {
 		enter(f, insn.target, 0, depth);
-		f->regs &= (uint16_t)~CALLER_SAVED;
+		f->regs &= (uint16_t)~RESULT;
 		return insn.len;
 	}
 	if (!mp_insn_operands(bytes, &insn, &o) || o.registers & f->regs)
@@ -624,8 +626,10 @@ static bool is_done(struct follow *f, unsigned int n)
 {
 	if (!f->compared)
 		return f->read || n >= (f->nr_slots || f->pushes ? FRAME_BUDGET : BUDGET);
-	f->compared->any |= ++f->compared->steps > LOOP_BUDGET;
-	return f->compared->any;
+	if (++f->compared->steps <= LOOP_BUDGET)
+		return false;
+	f->compared->any = true;
+	return true;
 }
 
 static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
@@ -681,7 +685,7 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 		}
 		if (z.meta.category == ZYDIS_CATEGORY_CALL) {
 			enter(f, target, cell, depth);
-			f->regs &= (uint16_t)~CALLER_SAVED;
+			f->regs &= (uint16_t) ~(target ? RESULT : CALLER_SAVED);
 		} else if (z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
 			uint32_t to = mp_space_at(b->index, target);
 			bool inside = to != MP_NONE && mp_part_at(b->index, to) == part;
