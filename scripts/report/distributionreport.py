@@ -52,13 +52,21 @@ def packages(ask):
                files.get("rewritten", 0), files.get("refused", 0) + files.get("nothing", 0))
 
 
+def last(db):
+    """Make the view of the last runs."""
+    db.execute("CREATE TEMP VIEW last AS SELECT * FROM run WHERE id IN (SELECT max(id) FROM run GROUP BY package, kind, way, seed)")
+
+
 def write(db):
     def ask(text, *args):
         return db.execute(text, args).fetchall()
-    db.execute("CREATE TEMP VIEW last AS SELECT * FROM run WHERE id IN (SELECT max(id) FROM run GROUP BY package, kind, way, seed)")
-    commits = ask("SELECT morph, count(*), min(date), max(date) FROM last GROUP BY morph ORDER BY min(id)")
-    print("By " + "; ".join(f"Morph {m} ({n} runs, {a} to {b})" for m, n, a, b in commits) + ":\n")
+    last(db)
+    commits = ask("SELECT morph, count(*), min(date), max(date), coalesce('; ' || sum(also IS NOT NULL) || ' of them wrote the same by ' || "
+                  "group_concat(DISTINCT also), '') FROM last WHERE morph != '' GROUP BY morph ORDER BY min(id)")
+    print("By " + "; ".join(f"Morph {m} ({n} runs, {a} to {b}{also})" for m, n, a, b, also in commits) + ":\n")
     table(("way", "seed", "packages", "tests the same", "different", "vary", "files rewritten", "refused", "defects", "functions moved"), ways(ask))
+    hours = ask("SELECT sum(installing) / 3600, sum(rewriting) / 3600, sum(testing) / 3600 FROM last")[0]
+    print("Hours: {:.2f} of installing, {:.2f} of rewriting, {:.2f} of testing.\n".format(*(h or 0 for h in hours)))
     print("## Tests that were left out\n")
     why = collections.Counter(re.sub(r":.*", "", d) for d, in
                               ask("SELECT detail FROM last JOIN test t ON t.run = last.id WHERE outcome = 'left out'"))

@@ -70,9 +70,10 @@ check 0 "again" "$BUILD"
 command_ends 0 report "$root/scripts/check/distribution" --report
 says out.txt '^| all | 3 | 1 | 1 | 0 | 0 | 1 | 1 | 0 | '
 says out.txt '^| no unwind information\|^| .*unwind.* | 1 | '
-[ "$(sqlite3 cache/distribution/results.db "SELECT DISTINCT detail FROM test")" = exact ] || fail "not compared exactly"
+[ "$(sqlite3 cache/distribution/runs.db "SELECT DISTINCT detail FROM test")" = exact ] || fail "not compared exactly"
 
-# ---- an editor whose outputs differ: in what they print, in their status, in that they crash
+# ---- another commit: only what it writes otherwise is tested again; a result names the commit that was tested
+# plant COMMIT SCRIPT: an editor that says so, and whose outputs sed changes
 plant() {
 	mkdir -p "$1"
 	cat >"$1/morph-optimize" <<P
@@ -83,6 +84,32 @@ sed -i '$2' "\${@: -1}"
 P
 	chmod +x "$1/morph-optimize"
 }
+commit=$("$BUILD/morph-optimize" --version | cut -d' ' -f2)
+runs() { sqlite3 cache/distribution/runs.db "SELECT morph, also, count(*) FROM run WHERE way != 'original' GROUP BY morph, also ORDER BY id"; }
+plant next ''
+check 0 "the same bytes, by another commit" "$PWD/next"
+for way in all inline count; do
+	says out.txt "greet, stated, $way: the 2 files are those of a run before: kept"
+done
+! grep -q 'tests:' out.txt || fail "tests ran again: $(cat out.txt)"
+[ "$(runs)" = "$commit|next|3" ] || fail "another commit that writes the same: $(runs)"
+command_ends 0 export "$root/scripts/check/distribution" --export results
+[ "$(grep -c "^greet	1	stated	[a-z]*	3	[0-9a-f]*	[0-9a-f]*	$commit	.*	stated=same$" results)" = 3 ] || fail "exported: $(cat results)"
+# On another machine, without the database.
+mv cache/distribution/runs.db before.db
+check 0 "results of another machine" "$PWD/next" --results=results
+says out.txt "greet, stated, all: the 2 files are those of a run before: kept"
+! grep -q 'tests:' out.txt || fail "tests ran again: $(cat out.txt)"
+[ "$(runs)" = "$commit|next|3" ] || fail "results of another machine: $(runs)"
+sed 's/greet a b;/greet a b x;/' list >other-list
+check 0 "another test" "$PWD/next" --results=results --list=other-list --ways=all
+says out.txt "greet, stated, all: tests: {'same': 1}"
+plant third 's/hello from greet/hello from greet/;s/GCC: (/GCC: [/'
+check 0 "other bytes" "$PWD/third" --results=results --ways=all
+says out.txt "greet, stated, all: tests: {'same': 1}"
+mv before.db cache/distribution/runs.db
+
+# ---- an editor whose outputs differ: in what they print, in their status, in that they crash
 plant words 's/hello from/hallo from/'
 plant status 's/status-3/status-4/'
 plant crash 's/status-3/status-x/'
