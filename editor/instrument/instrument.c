@@ -92,6 +92,22 @@ static uint8_t unordered_way(const struct mp_cfg *cfg, const struct mp_block *bl
 	return insn.cc & 1 ? MP_EDGE_FALL : MP_EDGE_TAKEN;
 }
 
+/* Does control come to the edge's start from one block alone, which also leads to the edge's end? */
+static bool is_triangle(const struct me_flow *flow, const struct me_flow_edge *edge)
+{
+	uint32_t from = flow->nr_blocks, nr = 0;
+	bool leads = false;
+
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		if (flow->edges[e].to == edge->from) {
+			from = flow->edges[e].from;
+			nr++;
+		}
+	for (uint32_t e = 0; e < flow->nr_edges; e++)
+		leads |= flow->edges[e].from == from && flow->edges[e].to == edge->to;
+	return nr == 1 && from != flow->nr_blocks && leads;
+}
+
 static void find_unordered(const struct mp_cfg *cfg, struct me_flow *flow)
 {
 	for (uint32_t e = 0; e < flow->nr_edges; e++) {
@@ -100,7 +116,10 @@ static void find_unordered(const struct mp_cfg *cfg, struct me_flow *flow)
 		if (edge->kind != MP_EDGE_OUTSIDE && edge->place == ME_FLOW_NOWHERE)
 			edge->unordered =
 				edge->kind ==
-				unordered_way(cfg, &cfg->blocks[flow->first_block + edge->from]);
+					unordered_way(
+						cfg,
+						&cfg->blocks[flow->first_block + edge->from]) &&
+				is_triangle(flow, edge);
 	}
 }
 

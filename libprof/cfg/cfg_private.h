@@ -290,6 +290,8 @@ struct mp_border {
  * Return: 0, -ENOMEM.
  */
 int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr);
+/* Does the code at @at ask whether one number was below another? Before that, it may do something else. */
+bool mp_cfg_asks_order(const struct mp_cfg_build *b, uint32_t at);
 /* ---- known/cfg_read.c ---- */
 /*
  * Does one instruction compare both addresses, as the end of a loop does, or subtract one from the other? @perhaps: what

@@ -9,6 +9,7 @@
  * further, and for C that writes above its frame's address. Called by cfg before blocks are made.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "libprof/cfg/cfg_private.h"
 #include "libprof/insn/decoder.h"
@@ -136,6 +137,7 @@ struct callee {
 	uint64_t seen_bits[SEEN_BITS / 64]; /* by the last bits of each place in @seen_at */
 	bool inside;			    /* it begins in the middle of a function */
 	bool branched;			    /* control came here by a branch */
+	bool framed;			    /* it has made a frame */
 	bool changes;
 };
 
@@ -162,7 +164,10 @@ static bool has(uint16_t set, unsigned int reg)
 
 static void add_way(struct callee *c, const struct way *way, uint32_t at)
 {
-	if (at == MP_NONE || !mp_space_is_text(c->b->index, at) || c->nr_ways == MAX_WAYS)
+	if (at == MP_NONE || !mp_space_is_text(c->b->index, at))
+		return;
+	c->changes |= c->nr_ways == MAX_WAYS; /* what is not read may do so */
+	if (c->changes)
 		return;
 	c->ways[c->nr_ways] = *way;
 	c->ways[c->nr_ways++].at = at;
@@ -325,12 +330,16 @@ static void step(struct way *way, const ZydisDecodedInstruction *z, const ZydisD
 static uint32_t behind_slot(const struct mp_cfg_build *b, uint64_t slot)
 {
 	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(b->elf, slot);
+	const uint8_t *word = rel || b->moves ? NULL : mp_elf_bytes(b->elf, slot, 8);
+	uint64_t to = 0;
 
-	if (rel && rel->type == R_X86_64_RELATIVE)
-		return mp_space_at(b->index, (uint64_t)rel->addend);
-	return rel && rel->sym && rel->sym_shndx != SHN_UNDEF
-		       ? mp_space_at(b->index, rel->sym_value)
-		       : MP_NONE;
+	if (word)
+		memcpy(&to, word, sizeof(to));
+	else if (rel && rel->type == R_X86_64_RELATIVE)
+		to = (uint64_t)rel->addend;
+	else if (rel && rel->sym && rel->sym_shndx != SHN_UNDEF)
+		to = rel->sym_value + (uint64_t)(rel->type == R_X86_64_64 ? rel->addend : 0);
+	return to ? mp_space_at(b->index, to) : MP_NONE;
 }
 
 /* Takes the places to which a branch leads. Return: does control go to the next instruction, too? */
@@ -412,6 +421,9 @@ static bool changes_here(struct callee *c, struct way *way, const struct mp_insn
 
 	if (!decode(c->b, way->at, &z, o))
 		return false;
+	/* No compiler makes a frame so. */
+	if (z.mnemonic == ZYDIS_MNEMONIC_ENTER)
+		return true;
 	/* The operand of pop is an address by the new stack pointer. */
 	if (z.mnemonic == ZYDIS_MNEMONIC_POP && has(before.frame, RSP))
 		before.below[RSP] += lowers(&z);
@@ -426,7 +438,11 @@ static bool changes_here(struct callee *c, struct way *way, const struct mp_insn
 	/* It takes the return address from the stack. */
 	if (has(way->frame, RSP) && way->below[RSP] < 0)
 		return true;
-	return framed && writes_above_frame(c->b, way->at + z.length, c->inside || c->branched);
+	/* What lies behind another such instruction was read behind the first one. */
+	if (!framed || (c->framed && !c->branched))
+		return false;
+	c->framed = true;
+	return writes_above_frame(c->b, way->at + z.length, c->inside || c->branched);
 }
 
 /* The instruction has an operand in memory. Is its opcode of one byte, not lea, and names it no other stack pointer? */
@@ -521,7 +537,7 @@ static bool changes_return(const struct mp_cfg_build *b, uint32_t at)
 	c.nr_ways = c.nr_seen = c.nr_known = 0;
 	memset(c.seen_bits, 0, sizeof(c.seen_bits));
 	c.inside = !mp_bit(b->entries, at);
-	c.branched = c.changes = false;
+	c.branched = c.changes = c.framed = false;
 	add_way(&c, &(struct way){.frame = BIT(RSP)}, at);
 	while (c.nr_ways && !c.changes) {
 		follow(&c, c.ways[--c.nr_ways]);

@@ -554,6 +554,49 @@ static bool ends(struct trace *t, unsigned int n)
 	return true;
 }
 
+/* Return: to where the call or jump before @at leads, if that is known; else *@cell holds it, or neither. */
+static uint64_t leads_to(struct trace *t, const struct vf_fde *fde, const struct vf_full *f,
+			 uint64_t at, uint64_t *cell)
+{
+	uint64_t to = 0;
+
+	if (f->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return at + (uint64_t)f->op[0].imm.value.s;
+	if (f->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && (t->have & ARGUMENTS)) {
+		to = called(t->vf, fde, at - f->z.length, bit_of_operand(&f->op[0]));
+		/* Some function of a library may read the argument. */
+		read_somehow(t, !to && t->far && f->z.meta.category == ZYDIS_CATEGORY_CALL &&
+					(t->have & (FIRST | SECOND)));
+	} else if (f->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		   f->op[0].mem.base == ZYDIS_REGISTER_RIP) {
+		*cell = at + (uint64_t)f->op[0].mem.disp.value;
+	} else if (t->far && f->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		/* A cell of the GOT, by its distance. */
+		read_somehow(t, t->have & (FIRST | SECOND));
+	}
+	return to;
+}
+
+/* Does the instruction read or write memory by the address? Return: the registers that it writes. */
+static uint16_t look_at_operands(struct trace *t, const struct vf_full *f)
+{
+	uint16_t written = 0;
+
+	for (uint8_t i = 0; i < f->z.operand_count; i++) {
+		const ZydisDecodedOperand *op = &f->op[i];
+
+		if (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			written |= bit_of_operand(op);
+		if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+		    f->z.mnemonic != ZYDIS_MNEMONIC_NOP &&
+		    (!t->from_got || (op->mem.base != ZYDIS_REGISTER_NONE &&
+				      op->mem.index != ZYDIS_REGISTER_NONE)) &&
+		    (t->have & (bit_of(op->mem.base) | bit_of(op->mem.index))))
+			t->read = true;
+	}
+	return written;
+}
+
 static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 {
 	const struct vf *vf = t->vf;
@@ -563,7 +606,7 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 	for (unsigned int n = 0;
 	     fde && (t->have || t->nr_words || t->pushed || t->again_have) && !ends(t, n); n++) {
 		uint64_t end = fde->start + fde->size, to = 0, cell = 0;
-		uint16_t now, written = 0;
+		uint16_t now, written;
 		uint8_t passed = t->pushed ? 0 : pass_by(t, at, end, calls);
 		struct vf_full f;
 
@@ -574,19 +617,7 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 		if (!vf_decode_full(vf, at, end, &f))
 			return;
 		at += f.z.length;
-		for (uint8_t i = 0; i < f.z.operand_count; i++) {
-			const ZydisDecodedOperand *op = &f.op[i];
-
-			if (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-				written |= bit_of_operand(op);
-			if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
-			    op->mem.type == ZYDIS_MEMOP_TYPE_MEM &&
-			    f.z.mnemonic != ZYDIS_MNEMONIC_NOP &&
-			    (!t->from_got || (op->mem.base != ZYDIS_REGISTER_NONE &&
-					      op->mem.index != ZYDIS_REGISTER_NONE)) &&
-			    (t->have & (bit_of(op->mem.base) | bit_of(op->mem.index))))
-				t->read = true;
-		}
+		written = look_at_operands(t, &f);
 		note_comparison(t, &f, at, end);
 		if (f.z.meta.category == ZYDIS_CATEGORY_COND_BR &&
 		    f.op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -594,21 +625,7 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 		switch (f.z.meta.category) {
 		case ZYDIS_CATEGORY_CALL:
 		case ZYDIS_CATEGORY_UNCOND_BR:
-			if (f.op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-				to = at + (uint64_t)f.op[0].imm.value.s;
-			else if (f.op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-				 (t->have & ARGUMENTS)) {
-				to = called(vf, fde, at - f.z.length, bit_of_operand(&f.op[0]));
-				/* Some function of a library may read the argument. */
-				read_somehow(t, !to && t->far &&
-							f.z.meta.category == ZYDIS_CATEGORY_CALL &&
-							(t->have & (FIRST | SECOND)));
-			} else if (f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-				   f.op[0].mem.base == ZYDIS_REGISTER_RIP)
-				cell = at + (uint64_t)f.op[0].mem.disp.value;
-			else if (t->far && f.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
-				/* A cell of the GOT, by its distance. */
-				read_somehow(t, t->have & (FIRST | SECOND));
+			to = leads_to(t, fde, &f, at, &cell);
 			if (f.z.meta.category == ZYDIS_CATEGORY_CALL) {
 				pass(t, to, cell, calls);
 				t->have &= (uint16_t) ~(to ? KNOWN_LOST : LOST);

@@ -121,6 +121,8 @@ struct reading {
 	uint64_t most;		  /* bytes to read for writes by the frame pointer */
 	unsigned int nr_done, nr_known, nr_later;
 	bool jumped;		  /* control came by one of @later */
+	bool dropped;		  /* there were more than WAYS */
+	bool framed;		  /* it has made a frame */
 	struct going later[WAYS]; /* ways that branches lead to */
 	struct {
 		uint64_t at;
@@ -172,7 +174,7 @@ static bool in_slot(const struct going *g, const ZydisDecodedOperand *op)
 	/* What push, pop and call use by the stack pointer: see execute(). */
 	if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && number(op->mem.base) == SP)
 		return false;
-	return off < 8 && off + (op->size + 7) / 8 > 0;
+	return off < 8 && off + (op->size ? (op->size + 7) / 8 : 1) > 0;
 }
 
 /* Is @op, which the instruction reads, the return address or a part of it? */
@@ -321,7 +323,9 @@ static bool meddles(const struct going *now, const struct vf_full *f)
 
 static void keep(struct reading *r, const struct going *g, uint64_t at)
 {
-	if (r->nr_later == WAYS)
+	/* Perhaps the way that is not read changes the address. */
+	r->dropped |= r->nr_later == WAYS;
+	if (r->dropped)
 		return;
 	r->later[r->nr_later] = *g;
 	r->later[r->nr_later++].at = at;
@@ -363,11 +367,21 @@ static uint64_t behind_slot(const struct vf *vf, uint64_t slot)
 {
 	const struct mp_reloc *rel = mp_elf_dyn_reloc_at(vf->o, slot);
 
-	if (!rel)
-		return 0;
+	const uint8_t *word;
+	uint64_t to;
+
+	if (!rel) {
+		word = vf->o->ehdr.e_type == ET_EXEC ? mp_elf_bytes(vf->o, slot, 8) : NULL;
+		if (!word)
+			return 0;
+		memcpy(&to, word, sizeof(to));
+		return to;
+	}
 	if (rel->type == R_X86_64_RELATIVE)
 		return (uint64_t)rel->addend;
-	return rel->sym && rel->sym_shndx != SHN_UNDEF ? rel->sym_value : 0;
+	if (!rel->sym || rel->sym_shndx == SHN_UNDEF)
+		return 0;
+	return rel->type == R_X86_64_64 ? rel->sym_value + (uint64_t)rel->addend : rel->sym_value;
 }
 
 /* What follows the instruction, if it is a direct branch, a return or pushes a register of which nothing is known. */
@@ -555,10 +569,12 @@ static bool read_way(struct reading *r, struct going g)
 		}
 		if (!vf_decode_full(r->vf, g.at, end, &f))
 			return false;
-		if (meddles(&g, &f) ||
+		if (f.z.mnemonic == ZYDIS_MNEMONIC_ENTER || meddles(&g, &f) ||
 		    (!r->jumped && r->nr_done <= AT_ONCE && takes_place(&g, &f)) ||
-		    (makes_frame(&g, &f) && writes_by_frame(r, g.at + insn.len)))
+		    (makes_frame(&g, &f) && (r->jumped || !r->framed) &&
+		     writes_by_frame(r, g.at + insn.len)))
 			return true;
+		r->framed |= makes_frame(&g, &f);
 		if (!goes_on(r, &g, &f))
 			return false;
 		if (f.z.meta.category != ZYDIS_CATEGORY_CALL)
@@ -582,11 +598,11 @@ static bool changes_return(const struct vf *vf, uint64_t at, uint64_t most)
 	r.most = most;
 	r.nr_done = r.nr_known = r.nr_later = 0;
 	memset(r.may_be_done, 0, sizeof(r.may_be_done));
-	r.jumped = false;
+	r.jumped = r.dropped = r.framed = false;
 	start.reg[SP] = (struct value){BELOW, 0};
 	r.later[r.nr_later++] = start;
 	for (; r.nr_later; r.jumped = true)
-		if (read_way(&r, r.later[--r.nr_later]))
+		if (read_way(&r, r.later[--r.nr_later]) || r.dropped)
 			return true;
 	return false;
 }
@@ -642,7 +658,8 @@ static void mark_callers(const struct vf *vf, struct vf_fde *fde, const struct v
 static void find_called_by(const struct vf *vf, const struct vf_fde *fde, uint8_t byte,
 			   unsigned int back, struct vf_bits *called)
 {
-	const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size), *end = p + fde->size;
+	const uint8_t *p = mp_elf_bytes(vf->o, fde->start, fde->size),
+		      *end = p ? p + fde->size : NULL;
 
 	for (const uint8_t *at = p; p && (at = memchr(at, byte, (size_t)(end - at))); at++) {
 		const uint8_t *call = at - back;

@@ -8,11 +8,14 @@
 
 #include "libprof/base/search.h"
 #include "libprof/cfg/cfg_private.h"
+#include "libprof/insn/decoder.h"
 
 /* Bytes between the instructions that name both. */
 #define NEAR_BYTES 128
 /* Bytes of code that seldom lie between two ends: these must be computed from each other. */
 #define FAR_BYTES 65536
+/* Moves between a comparison and a condition. */
+#define MOVES 4
 
 static int by_at(const void *a, const void *b)
 {
@@ -118,4 +121,35 @@ int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t
 	mark(b, change);
 	free(change);
 	return 0;
+}
+
+/* Control goes on behind the instruction, and it neither tests nor changes a flag. */
+static bool passes_flags(const ZydisDecodedInstruction *z)
+{
+	const ZydisAccessedFlags *flags = z->cpu_flags;
+
+	return z->meta.branch_type == ZYDIS_BRANCH_TYPE_NONE &&
+	       z->meta.category != ZYDIS_CATEGORY_RET &&
+	       (!flags || !(flags->tested | flags->modified | flags->set_0 | flags->set_1 |
+			    flags->undefined));
+}
+
+bool mp_cfg_asks_order(const struct mp_cfg_build *b, uint32_t at)
+{
+	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction z;
+	int n = 0;
+
+	do {
+		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
+
+		if (!bytes || ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, 15, &z, o)))
+			return false;
+		at += z.length;
+	} while (passes_flags(&z) && ++n < MOVES);
+	/* Of conditions, "below" and "above" test the carry, and are 2, 3, 6, 7. */
+	if (z.meta.category == ZYDIS_CATEGORY_COND_BR || z.meta.category == ZYDIS_CATEGORY_SETCC ||
+	    z.meta.category == ZYDIS_CATEGORY_CMOV)
+		return (z.opcode & 0x0a) == 2;
+	return z.mnemonic == ZYDIS_MNEMONIC_SBB || z.mnemonic == ZYDIS_MNEMONIC_ADC;
 }

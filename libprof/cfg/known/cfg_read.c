@@ -26,9 +26,7 @@
 #define NEAR_GOT 16
 /* Instructions that are read before an indirect call. */
 #define BEFORE_CALL 16
-/* Moves between a comparison and a condition. */
-#define MOVES	  4
-#define MAX_SLOTS 4
+#define MAX_SLOTS   4
 
 enum {
 	RAX,
@@ -488,38 +486,6 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	}
 }
 
-/* Control goes on behind the instruction, and it neither tests nor changes a flag. */
-static bool passes_flags(const ZydisDecodedInstruction *z)
-{
-	const ZydisAccessedFlags *flags = z->cpu_flags;
-
-	return z->meta.branch_type == ZYDIS_BRANCH_TYPE_NONE &&
-	       z->meta.category != ZYDIS_CATEGORY_RET &&
-	       (!flags || !(flags->tested | flags->modified | flags->set_0 | flags->set_1 |
-			    flags->undefined));
-}
-
-/* Does the code at @at ask whether one number was below another? Before that, it may do something else. */
-static bool asks_order(const struct mp_cfg_build *b, uint32_t at)
-{
-	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
-	ZydisDecodedInstruction z;
-	int n = 0;
-
-	do {
-		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
-
-		if (!bytes || ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, 15, &z, o)))
-			return false;
-		at += z.length;
-	} while (passes_flags(&z) && ++n < MOVES);
-	/* Of conditions, "below" and "above" test the carry, and are 2, 3, 6, 7. */
-	if (z.meta.category == ZYDIS_CATEGORY_COND_BR || z.meta.category == ZYDIS_CATEGORY_SETCC ||
-	    z.meta.category == ZYDIS_CATEGORY_CMOV)
-		return (z.opcode & 0x0a) == 2;
-	return z.mnemonic == ZYDIS_MNEMONIC_SBB || z.mnemonic == ZYDIS_MNEMONIC_ADC;
-}
-
 static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
 			  const ZydisDecodedOperand *o, uint32_t at)
 {
@@ -537,7 +503,7 @@ static void look_at_order(struct follow *f, const ZydisDecodedInstruction *z,
 		if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER
 			    ? holds(f, o[i].reg.value)
 			    : is_slot(&o[i]) && find_slot(f, &o[i]) != NULL) {
-			f->ordered |= asks_order(f->b, at + z->length);
+			f->ordered |= mp_cfg_asks_order(f->b, at + z->length);
 			f->equal = true;
 			note_compared(f->compared, at, (uint8_t)(1 << i));
 		}
@@ -632,6 +598,29 @@ static bool is_done(struct follow *f, unsigned int n)
 	return true;
 }
 
+/* Where the call or jump leads to that lies before @next: an address, or *@cell that holds it; 0: not known. */
+static uint64_t find_target(struct follow *f, const ZydisDecodedInstruction *z,
+			    const ZydisDecodedOperand *o, uint32_t at, uint64_t next,
+			    uint64_t *cell)
+{
+	uint64_t target = 0;
+
+	if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		return next + (uint64_t)o[0].imm.value.s;
+	if (o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && f->regs & ARGUMENTS) {
+		target = callee(f->b, at, gpr(o[0].reg.value));
+		/* It may be any function of a library. */
+		note_anything(f, !target && f->far && z->meta.category == ZYDIS_CATEGORY_CALL &&
+					 f->regs & (1u << RDI | 1u << RSI));
+	} else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY && o[0].mem.base == ZYDIS_REGISTER_RIP) {
+		*cell = next + (uint64_t)o[0].mem.disp.value;
+	} else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY) {
+		/* Code for any distance finds a cell of the GOT by registers alone. */
+		note_anything(f, f->far && f->regs & (1u << RDI | 1u << RSI));
+	}
+	return target;
+}
+
 static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 {
 	struct mp_cfg_build *b = f->b;
@@ -667,22 +656,8 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 		    o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 			note_branch(f, next + (uint64_t)o[0].imm.value.s);
 		if (z.meta.category == ZYDIS_CATEGORY_CALL ||
-		    z.meta.category == ZYDIS_CATEGORY_UNCOND_BR) {
-			if (o[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-				target = next + (uint64_t)o[0].imm.value.s;
-			else if (o[0].type == ZYDIS_OPERAND_TYPE_REGISTER && f->regs & ARGUMENTS) {
-				target = callee(b, at, gpr(o[0].reg.value));
-				/* It may be any function of a library. */
-				note_anything(f, !target && f->far &&
-							 z.meta.category == ZYDIS_CATEGORY_CALL &&
-							 f->regs & (1u << RDI | 1u << RSI));
-			} else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
-				   o[0].mem.base == ZYDIS_REGISTER_RIP)
-				cell = next + (uint64_t)o[0].mem.disp.value;
-			else if (o[0].type == ZYDIS_OPERAND_TYPE_MEMORY)
-				/* Code for any distance finds a cell of the GOT by registers alone. */
-				note_anything(f, f->far && f->regs & (1u << RDI | 1u << RSI));
-		}
+		    z.meta.category == ZYDIS_CATEGORY_UNCOND_BR)
+			target = find_target(f, &z, o, at, next, &cell);
 		if (z.meta.category == ZYDIS_CATEGORY_CALL) {
 			enter(f, target, cell, depth);
 			f->regs &= (uint16_t) ~(target ? RESULT : CALLER_SAVED);
@@ -836,7 +811,7 @@ static bool follow_operand(struct follow *f, uint32_t at, uint32_t target, bool 
 		note_compared(f->compared, at, 3);
 	} else if (z.mnemonic == ZYDIS_MNEMONIC_CMP) {
 		f->equal = o[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE || loads;
-		f->ordered = f->equal && asks_order(b, at + z.length);
+		f->ordered = f->equal && mp_cfg_asks_order(b, at + z.length);
 		note_compared(f->compared, at, 3);
 	}
 	return true;

@@ -9,4 +9,4 @@
 // run: ./prog copied
 // run: ./prog moved
 // run: ./prog received
-#include "handed.c"
+#include "../code/handed.c"
