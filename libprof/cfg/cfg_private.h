@@ -165,7 +165,7 @@ struct mp_cfg_build {
 	uint32_t nr_code_refs, cap_code_refs;
 	uint64_t *bases; /* addresses in code to which code adds, or from which it subtracts */
 	uint32_t nr_bases, cap_bases;
-	uint32_t loop_steps; /* instructions that mp_cfg_meet() has read */
+	uint32_t loop_steps; /* instructions that were read for mp_meet */
 	uint32_t *summed;    /* places to which their own function adds something */
 	uint32_t nr_summed, cap_summed;
 	uint64_t got; /* _GLOBAL_OFFSET_TABLE_, from which code for any distance counts; 0: none */
@@ -285,20 +285,20 @@ struct mp_border {
 };
 
 /*
+ * Does one instruction compare both addresses, as the end of a loop does, or subtract one from the other? @perhaps: what
+ * is not known counts as well.
+ */
+typedef bool (*mp_meet)(struct mp_cfg_build *b, const struct mp_border *x,
+			const struct mp_border *y, bool perhaps);
+/*
  * Leaves functions alone that lie between two borders which one function names close together: functions are stored, or
  * handed on, side by side everywhere, so both must be used, and a loop that reads must end at one of them. Sorts @list.
  * Return: 0, -ENOMEM.
  */
-int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr);
+int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr, mp_meet meet);
 /* Does the code at @at ask whether one number was below another? Before that, it may do something else. */
 bool mp_cfg_asks_order(const struct mp_cfg_build *b, uint32_t at);
 /* ---- known/cfg_read.c ---- */
-/*
- * Does one instruction compare both addresses, as the end of a loop does, or subtract one from the other? @perhaps: what
- * is not known counts as well.
- */
-bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y,
-		 bool perhaps);
 /* Functions whose bytes the program may read are left alone; finds b->bases. Return: 0, -ENOMEM. */
 int mp_cfg_find_reads(struct mp_cfg_build *b);
 /* ---- cfg_place.c ---- */

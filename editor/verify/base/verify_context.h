@@ -162,7 +162,7 @@ struct vf_old {
 	struct vf_refs names; /* operands of functions that name code, or cells of the GOT */
 	uint64_t *bases;      /* addresses in code to which code adds, or from which it subtracts */
 	uint32_t nr_bases;
-	uint32_t loop_steps;	/* instructions that vf_are_compared() has read */
+	uint32_t loop_steps;	/* instructions that were read for vf_are_compared */
 	uint64_t got_base;	/* _GLOBAL_OFFSET_TABLE_; 0: none */
 	struct vf_range got;	/* section .got */
 	uint32_t first_dynamic; /* of the original's symbols; set by vf_find_reads() */

@@ -9,7 +9,6 @@
 #include "editor/verify/base/verify_fde.h"
 #include "editor/verify/known/verify_bounds.h"
 #include "editor/verify/known/verify_cell.h"
-#include "editor/verify/known/verify_read.h"
 #include "libprof/base/search.h"
 
 /* From one operand to the other. */
@@ -46,7 +45,8 @@ static bool are_far(const struct end *a, const struct end *b)
  * Functions are stored, or handed on, side by side everywhere: the program must read or compare both. For equality,
  * functions are compared everywhere as well, so then it must read from the other one.
  */
-static bool may_bound(struct vf *vf, const struct end *a, const struct end *b)
+static bool may_bound(struct vf *vf, const struct end *a, const struct end *b,
+		      vf_are_compared are_compared)
 {
 	bool both = (a->use >= VF_COMPARES && b->use >= VF_COMPARES) || reads_up_to(a, b) ||
 		    reads_up_to(b, a);
@@ -65,7 +65,7 @@ static bool may_bound(struct vf *vf, const struct end *a, const struct end *b)
 	    !((a->use == VF_COMPUTES || b->use == VF_COMPUTES) && are_far(a, b)))
 		return true;
 	/* Bytes are read near anything: a loop compares where it is with its end. */
-	return vf_are_compared(vf, a->name, b->name, both);
+	return are_compared(vf, a->name, b->name, both);
 }
 
 /* The number of FDEs that begin before @vaddr. */
@@ -88,7 +88,8 @@ static void enclose(const struct vf *vf, uint32_t *limit, uint64_t a, uint64_t b
 }
 
 /* Another operand of the same function, nearby, may name the other end. */
-static void look_around(struct vf *vf, const uint8_t *use, size_t i, uint32_t *limit)
+static void look_around(struct vf *vf, const uint8_t *use, size_t i, uint32_t *limit,
+			vf_are_compared are_compared)
 {
 	const struct vf_ref *name = vf->old.names.list;
 	const struct vf_fde *user = vf_eh_find(&vf->old.eh, name[i].insn);
@@ -104,12 +105,12 @@ static void look_around(struct vf *vf, const uint8_t *use, size_t i, uint32_t *l
 		/* A pair of two that are used comes up once. */
 		if ((k > i || !use[k]) && b.to && name[k].insn - user->start < user->size &&
 		    a.to - user->start >= user->size && b.to - user->start >= user->size &&
-		    may_bound(vf, &a, &b))
+		    may_bound(vf, &a, &b, are_compared))
 			enclose(vf, limit, a.to, b.to);
 	}
 }
 
-int vf_find_bounded(struct vf *vf, const uint8_t *use)
+int vf_find_bounded(struct vf *vf, const uint8_t *use, vf_are_compared are_compared)
 {
 	uint32_t *limit = calloc((size_t)vf->old.eh.nr_fdes + 1, sizeof(*limit)), end = 0;
 
@@ -117,7 +118,7 @@ int vf_find_bounded(struct vf *vf, const uint8_t *use)
 		return -ENOMEM;
 	for (size_t i = 0; i < vf->old.names.nr; i++)
 		if (use[i])
-			look_around(vf, use, i, limit);
+			look_around(vf, use, i, limit, are_compared);
 	for (uint32_t i = 0; i < vf->old.eh.nr_fdes; i++) {
 		end = limit[i] > end ? limit[i] : end;
 		if (i < end)

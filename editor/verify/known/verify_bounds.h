@@ -20,7 +20,14 @@ enum vf_use {
 	VF_COMPUTES, /* adds to it, or subtracts, and may read from there as well */
 };
 
+/*
+ * Has one comparison, such as the end of a loop, or one subtraction both addresses? @perhaps: the answer where that is
+ * not known.
+ */
+typedef bool (*vf_are_compared)(struct vf *vf, const struct vf_ref *a, const struct vf_ref *b,
+				bool perhaps);
+
 /* Find functions between two addresses of @names; @use: enum vf_use of each. Return: 0, -ENOMEM. */
-int vf_find_bounded(struct vf *vf, const uint8_t *use);
+int vf_find_bounded(struct vf *vf, const uint8_t *use, vf_are_compared are_compared);
 
 #endif

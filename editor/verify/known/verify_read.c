@@ -790,7 +790,9 @@ static int look_at_name(struct vf *vf, struct passed *passed, uint8_t *use, uint
 	return 0;
 }
 
-bool vf_are_compared(struct vf *vf, const struct vf_ref *a, const struct vf_ref *b, bool perhaps)
+/* See vf_are_compared. */
+static bool are_compared(struct vf *vf, const struct vf_ref *a, const struct vf_ref *b,
+			 bool perhaps)
 {
 	const struct vf_ref *name[] = {a, b};
 	struct compares at[2] = {{.nr = 0}, {.nr = 0}};
@@ -832,7 +834,7 @@ int vf_find_reads(struct vf *vf)
 			ret = look_at_name(vf, passed, &use[i], name->insn, to, to != name->to);
 	}
 	if (!ret)
-		ret = vf_find_bounded(vf, use);
+		ret = vf_find_bounded(vf, use, are_compared);
 	free(passed);
 	free(use);
 	return ret;

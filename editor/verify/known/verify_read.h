@@ -8,12 +8,6 @@
 
 #include "editor/verify/base/verify_context.h"
 
-/*
- * Has one comparison, such as the end of a loop, or one subtraction both addresses? @perhaps: the answer where that is
- * not known.
- */
-bool vf_are_compared(struct vf *vf, const struct vf_ref *a, const struct vf_ref *b, bool perhaps);
-
 /* Find functions whose code the program may read, and @bases. Return: 0, -ENOMEM. */
 int vf_find_reads(struct vf *vf);
 

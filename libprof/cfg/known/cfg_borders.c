@@ -61,7 +61,8 @@ static bool is_only_read(const struct mp_border *x)
 }
 
 /* Does one function name both as ends? Then what lies between them is read or asked about. */
-static bool are_ends(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y)
+static bool are_ends(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y,
+		     mp_meet meet)
 {
 	uint32_t part = mp_part_at(b->index, x->at);
 	/* Labels outside of functions: the distance of one from the other, or what lies between. */
@@ -81,7 +82,7 @@ static bool are_ends(struct mp_cfg_build *b, const struct mp_border *x, const st
 	if (both && !(is_only_read(x) && is_only_read(y)) &&
 	    !((x->computed || y->computed) && are_far(b, x, y)))
 		return true;
-	return mp_cfg_meet(b, x, y, both || loop);
+	return meet(b, x, y, both || loop);
 }
 
 static void mark(struct mp_cfg_build *b, const int32_t *change)
@@ -98,7 +99,7 @@ static void mark(struct mp_cfg_build *b, const int32_t *change)
 	}
 }
 
-int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr)
+int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr, mp_meet meet)
 {
 	int32_t *change; /* per part: of the number of ranges that hold it */
 
@@ -112,7 +113,7 @@ int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t
 		for (uint32_t k = i + 1; k < nr && list[k].at - list[i].at <= NEAR_BYTES; k++) {
 			uint32_t a = list[i].target, z = list[k].target;
 
-			if (!are_ends(b, &list[i], &list[k]))
+			if (!are_ends(b, &list[i], &list[k], meet))
 				continue;
 			change[first_part(b, a < z ? a : z, true)]++;
 			/* The function at the end keeps its address. */

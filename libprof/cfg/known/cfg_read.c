@@ -825,7 +825,8 @@ static int look_at(struct mp_cfg_build *b, struct looking *x, uint32_t at, uint3
 	return follow_operand(&f, at, target, loads) ? note(b, x, at, target, loads, &f) : 0;
 }
 
-bool mp_cfg_meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y,
+/* See mp_meet. */
+static bool meet(struct mp_cfg_build *b, const struct mp_border *x, const struct mp_border *y,
 		 bool perhaps)
 {
 	struct compared at_x = {.nr = 0}, at_y = {.nr = 0};
@@ -871,7 +872,7 @@ int mp_cfg_find_reads(struct mp_cfg_build *b)
 	int ret = x.entered ? look_at_all(b, &x) : -ENOMEM;
 
 	if (!ret)
-		ret = mp_cfg_mark_between(b, x.borders, x.nr_borders);
+		ret = mp_cfg_mark_between(b, x.borders, x.nr_borders, meet);
 	free(x.borders);
 	free(x.entered);
 	return ret;
