@@ -292,12 +292,17 @@ typedef bool (*mp_meet)(struct mp_cfg_build *b, const struct mp_border *x,
 			const struct mp_border *y, bool perhaps);
 /*
  * Leaves functions alone that lie between two borders which one function names close together: functions are stored, or
- * handed on, side by side everywhere, so both must be used, and a loop that reads must end at one of them. Sorts @list.
- * Return: 0, -ENOMEM.
+ * handed on, side by side everywhere, so the program must ask for the order of both or compute with them, or they must
+ * @meet. Sorts @list. Return: 0, -ENOMEM.
  */
 int mp_cfg_mark_between(struct mp_cfg_build *b, struct mp_border *list, uint32_t nr, mp_meet meet);
 /* Does the code at @at ask whether one number was below another? Before that, it may do something else. */
 bool mp_cfg_asks_order(const struct mp_cfg_build *b, uint32_t at);
+/*
+ * Vector registers are not followed: pairs of addresses are stored by them. Does code from @at on do anything else with
+ * numbers in some? Reads @most instructions.
+ */
+bool mp_cfg_sums_vectors(const struct mp_cfg_build *b, uint32_t at, int most);
 /* ---- known/cfg_read.c ---- */
 /* Functions whose bytes the program may read are left alone; finds b->bases. Return: 0, -ENOMEM. */
 int mp_cfg_find_reads(struct mp_cfg_build *b);

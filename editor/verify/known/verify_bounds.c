@@ -42,8 +42,8 @@ static bool are_far(const struct end *a, const struct end *b)
 }
 
 /*
- * Functions are stored, or handed on, side by side everywhere: the program must read or compare both. For equality,
- * functions are compared everywhere as well, so then it must read from the other one.
+ * Functions are stored, handed on, read and compared for equality side by side everywhere. So the program must ask for
+ * their order or compute with them, or one instruction must compare both.
  */
 static bool may_bound(struct vf *vf, const struct end *a, const struct end *b,
 		      vf_are_compared are_compared)

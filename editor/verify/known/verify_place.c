@@ -130,11 +130,14 @@ static bool is_told(const struct vf *vf, const struct word *w)
 /* Further rows follow at multiples of @align from @w. Marks the functions to which they lead. */
 static void mark_rows(const struct vf *vf, struct word w, unsigned int align)
 {
+	/* A distance from a place in code needs no relocation, if it leads to code of the same section. */
+	bool is_reloc = vf->o->relinkable && !vf_is_text(vf, w.at) &&
+			!(w.count == FROM_BASE && vf_is_text(vf, w.base));
+
 	for (uint64_t last = w.at, place; w.at - last < ROW; w.at += align) {
 		struct vf_fde *fde = leads(vf, &w, &place) ? around(vf, place) : NULL;
 
-		if (!fde ||
-		    (vf->o->relinkable && !vf_is_text(vf, w.at) && !mp_elf_reloc_at(vf->o, w.at)))
+		if (!fde || (is_reloc && !mp_elf_reloc_at(vf->o, w.at)))
 			continue;
 		fde->flags |= VF_FDE_PLACE;
 		last = w.at;

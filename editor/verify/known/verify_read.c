@@ -84,6 +84,9 @@ struct trace {
 	/* What a jump forward left out; the place there to which a branch from behind leads, and the registers then. */
 	uint64_t out_from, out_to, again;
 	uint16_t again_have;
+	bool was_again;	       /* it was read from there */
+	uint64_t forward;      /* the last place to which a branch leads forward */
+	uint16_t forward_have; /* the registers at such branches */
 	bool torn; /* control does not come here from before: words of the frame may hold anything */
 };
 
@@ -247,6 +250,8 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 		cell = jump_cell(vf, to);
 	if (cell)
 		to = vf_loaded(vf, cell, &name);
+	if (name || calls >= CALLS || !vf_is_text(vf, to) || !vf_eh_find(&vf->old.eh, to))
+		lose(t, true);
 	if (name) {
 		t->read |= (t->have & read_arguments(name)) != 0;
 	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old.eh, to)) {
@@ -310,16 +315,39 @@ static bool gives_code(const struct vf *vf, const ZydisDecodedOperand *op)
 	return op->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && vf_is_text(vf, op->imm.value.u);
 }
 
+/* Is the operand memory, of any size, that begins with a word of the frame that has the address? */
+static bool at_frame_word(const struct trace *t, const ZydisDecodedOperand *op)
+{
+	ZydisDecodedOperand word = *op;
+
+	word.size = 64;
+	return frame_word(t, &word) >= 0;
+}
+
 /* Does an instruction that is not known here compute with the address? */
 static bool is_input(const struct trace *t, const struct vf_full *f)
 {
 	for (uint8_t i = 0; i < f->z.operand_count; i++)
 		if ((f->op[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ) &&
-		    (t->have & bit_of_operand(&f->op[i])))
+		    ((t->have & bit_of_operand(&f->op[i])) || at_frame_word(t, &f->op[i])))
 			return f->z.mnemonic != ZYDIS_MNEMONIC_CMP &&
 			       f->z.mnemonic != ZYDIS_MNEMONIC_TEST &&
 			       f->z.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE;
 	return false;
+}
+
+/* lea of @op, before @behind. Return: it begins with the address, or adds it to something. */
+static bool sum_of(struct trace *t, const ZydisDecodedOperand *op, uint64_t behind)
+{
+	bool base = t->have & bit_of(op->mem.base), index = t->have & bit_of(op->mem.index);
+
+	if ((base || index) && op->mem.base != ZYDIS_REGISTER_NONE &&
+	    op->mem.index != ZYDIS_REGISTER_NONE) {
+		t->computed |= !t->from_got;
+		t->from_got = false;
+		add_compare(t, behind, base, index);
+	}
+	return base || index;
 }
 
 /* Return: the register that has the address behind the instruction at @at, or 0. */
@@ -350,21 +378,14 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		return (t->have & from ? to : 0) | (has ? from : 0);
 	case ZYDIS_MNEMONIC_MOV:
 		write_frame(t, &op[0], t->have & from);
-		lose(t, has && op[0].size != 64);
+		lose(t, has && (op[0].size != 64 || (op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+						     frame_word(t, &op[0]) < 0)));
 		return has && op[0].size == 64 ? to : 0;
-	case ZYDIS_MNEMONIC_LEA:
-		from = bit_of(op[1].mem.base) | bit_of(op[1].mem.index);
-		has = t->have & from;
-		if (has && op[1].mem.base != ZYDIS_REGISTER_NONE &&
-		    op[1].mem.index != ZYDIS_REGISTER_NONE) {
-			t->computed |= !t->from_got;
-			t->from_got = false;
-			add_compare(t, at + f->z.length, t->have & bit_of(op[1].mem.base),
-				    t->have & bit_of(op[1].mem.index));
-		}
-		return has ? to : 0;
+	case ZYDIS_MNEMONIC_LEA: return sum_of(t, &op[1], at + f->z.length) ? to : 0;
 	case ZYDIS_MNEMONIC_MOVQ:
-	case ZYDIS_MNEMONIC_VMOVQ: read_somehow(t, has && computes_in_vectors(t->vf, at)); return 0;
+	case ZYDIS_MNEMONIC_VMOVQ:
+		read_somehow(t, has && (t->compares || computes_in_vectors(t->vf, at)));
+		return 0;
 	case ZYDIS_MNEMONIC_BSWAP:
 	case ZYDIS_MNEMONIC_NEG:
 	case ZYDIS_MNEMONIC_NOT:
@@ -378,6 +399,7 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		read_somehow(t, from != to && (has || (t->have & to)));
 		return 0;
 	case ZYDIS_MNEMONIC_SUB:
+		lose(t, op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && at_frame_word(t, &op[0]));
 		if (op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && (has || (t->have & to))) {
 			t->computed = true;
 			add_compare(t, at + f->z.length, t->have & to, has);
@@ -386,6 +408,7 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		}
 		return t->have & to;
 	case ZYDIS_MNEMONIC_ADD:
+		lose(t, op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && at_frame_word(t, &op[0]));
 		if (has || (t->have & to)) {
 			t->computed |= op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && !t->from_got;
 			t->from_got = false;
@@ -394,6 +417,7 @@ static uint16_t result(struct trace *t, const struct vf_full *f, uint64_t at)
 		}
 		return has || (t->have & to) ? to : 0;
 	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC:
 	case ZYDIS_MNEMONIC_AND: return t->have & to;
 	case ZYDIS_MNEMONIC_SYSCALL: t->read |= (t->have & TO_KERNEL) != 0; return 0;
 	default:
@@ -475,23 +499,37 @@ static bool wants_stack(const uint8_t *b, uint64_t size)
 /* The start of a loop may lie before the place at which control enters it. */
 static void note_branch(struct trace *t, uint64_t to)
 {
-	if (t->again_have || to < t->out_from || to >= t->out_to)
-		return;
-	t->again = to;
-	t->again_have = t->have;
+	if (to >= t->out_from && to < t->out_to) {
+		lose(t, t->again_have && to != t->again);
+		if (!t->again_have)
+			t->again = to;
+		t->again_have |= t->have;
+	} else if (to > t->forward) {
+		t->forward = to;
+		t->forward_have |= t->have;
+	}
 }
 
 /* Behind the end of the function, *@at is where such a loop starts. Return: false: there is none. */
 static bool loops(struct trace *t, uint64_t *at, unsigned int *n)
 {
-	if (t->nr_words || !t->again_have)
+	if (t->nr_words || !t->again_have || t->was_again)
 		return false;
+	t->was_again = true;
 	*at = t->again;
 	*n = 0;
 	t->have = t->again_have;
 	t->again_have = 0;
 	t->out_from = t->out_to = 0;
 	return true;
+}
+
+/* Control does not go on at @at from before, but perhaps by a branch. */
+static void tear(struct trace *t, uint64_t at)
+{
+	lose(t, at <= t->forward && t->forward_have);
+	t->torn = true;
+	t->have = 0;
 }
 
 /*
@@ -631,8 +669,10 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				t->have &= (uint16_t) ~(to ? KNOWN_LOST : LOST);
 				break;
 			}
-			if (to - fde->start >= fde->size)
+			if (to - fde->start >= fde->size && (to || cell))
 				pass(t, to, cell, calls);
+			else
+				lose(t, to - fde->start >= fde->size && (t->have || t->nr_words));
 			/* Code anywhere behind may read a word of the frame. */
 			if (t->nr_words) {
 				lose(t, t->have);
@@ -640,13 +680,18 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				t->have = 0;
 				continue;
 			}
-			if (to - fde->start >= fde->size && loops(t, &at, &n))
+			if ((to - fde->start >= fde->size ||
+			     (t->compares && to < at && to == again)) &&
+			    loops(t, &at, &n))
 				continue;
-			if (to - fde->start >= fde->size || (t->compares && to == again))
+			if (to - fde->start >= fde->size || (t->compares && to < at && to == again))
 				return;
-			again = to < at ? to : again;
-			if (to >= at) {
-				t->out_from = at;
+			if (to < at) {
+				again = to;
+			} else {
+				lose(t, t->again_have);
+				if (!t->out_to || t->out_to >= at)
+					t->out_from = at;
 				t->out_to = to;
 				t->again_have = 0;
 			}
@@ -655,16 +700,14 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 		case ZYDIS_CATEGORY_RET:
 			if (loops(t, &at, &n))
 				continue;
-			t->torn = true;
-			t->have = 0;
+			tear(t, at);
 			break;
 		default:
 			if (f.z.mnemonic == ZYDIS_MNEMONIC_UD2 ||
 			    f.z.mnemonic == ZYDIS_MNEMONIC_HLT) {
 				if (loops(t, &at, &n))
 					continue;
-				t->torn = true;
-				t->have = 0;
+				tear(t, at);
 			}
 			break;
 		}

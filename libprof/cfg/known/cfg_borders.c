@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cfg_borders - leaves functions alone that lie between two addresses of which the program reads, or compares, what
- * lies between: self tests sum up all code from one function to another. Called by cfg_read.
+ * lies between: self tests sum up all code from one function to another. Also two questions about code behind an
+ * instruction. Called by cfg_read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static bool are_ends(struct mp_cfg_build *b, const struct mp_border *x, const st
 	if (outside)
 		return true;
 	if (!(is_start(b, x->target) || is_start(b, y->target)) ||
-	    !(both || loop || (x->equal && y->equal)))
+	    !((x->used || x->equal) && (y->used || y->equal)))
 		return false;
 	if (both && !(is_only_read(x) && is_only_read(y)) &&
 	    !((x->computed || y->computed) && are_far(b, x, y)))
@@ -153,4 +154,28 @@ bool mp_cfg_asks_order(const struct mp_cfg_build *b, uint32_t at)
 	    z.meta.category == ZYDIS_CATEGORY_CMOV)
 		return (z.opcode & 0x0a) == 2;
 	return z.mnemonic == ZYDIS_MNEMONIC_SBB || z.mnemonic == ZYDIS_MNEMONIC_ADC;
+}
+
+bool mp_cfg_sums_vectors(const struct mp_cfg_build *b, uint32_t at, int most)
+{
+	for (int n = 0; n < most; n++) {
+		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
+		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+		ZydisDecodedInstruction z;
+		const char *name;
+
+		if (!bytes || ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, 15, &z, o)))
+			return false;
+		name = ZydisMnemonicGetString(z.mnemonic);
+		name += name[0] == 'v';
+		if (!strncmp(name, "padd", 4) || !strncmp(name, "psub", 4))
+			return true;
+		/* Two equal registers become zero. */
+		if (!strcmp(name, "pxor") &&
+		    (o[z.operand_count - 1].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		     o[z.operand_count - 1].reg.value != o[0].reg.value))
+			return true;
+		at += z.length;
+	}
+	return false;
 }

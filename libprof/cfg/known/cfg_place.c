@@ -140,6 +140,11 @@ static bool is_told(const struct places *p, uint64_t vaddr, uint64_t base, uint3
 static void take_table(const struct places *p, uint64_t vaddr, uint64_t base, unsigned int width,
 		       unsigned int align)
 {
+	uint32_t from = base == OWN_PLACE ? MP_NONE : mp_space_at(p->b->index, base);
+	/* The assembler computes distances within the code; the linker has all others. */
+	bool has_reloc = p->b->elf->relinkable && !p->code &&
+			 (from == MP_NONE || !mp_space_is_text(p->b->index, from));
+
 	for (uint64_t where = vaddr, last = vaddr; where - last < MAX_GAP; where += align) {
 		const uint8_t *bytes = mp_elf_bytes(p->b->elf, where, width);
 		uint64_t value;
@@ -148,7 +153,7 @@ static void take_table(const struct places *p, uint64_t vaddr, uint64_t base, un
 			break;
 		value = place_at(bytes, width, base == OWN_PLACE ? where : base);
 		if (inside(p, value) == MP_NONE ||
-		    (p->b->elf->relinkable && !p->code && !mp_elf_reloc_at(p->b->elf, where)))
+		    (has_reloc && !mp_elf_reloc_at(p->b->elf, where)))
 			continue;
 		take(p, value);
 		last = where;

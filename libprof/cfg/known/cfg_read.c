@@ -137,6 +137,9 @@ struct follow {
 		uint32_t from, end, at;
 		uint16_t regs;
 	} passed;
+	bool went_back;	     /* there, once */
+	uint32_t ahead;	     /* the last place to which a branch forward leads; 0: none */
+	uint16_t ahead_regs; /* that held the address then */
 };
 
 static uint8_t gpr(ZydisRegister reg)
@@ -272,6 +275,8 @@ static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int
 	for (size_t i = 0; name && i < sizeof(readers) / sizeof(readers[0]); i++)
 		if (!strcmp(name, readers[i].name))
 			f->read |= f->regs & readers[i].reads;
+	if (depth == MAX_DEPTH || at == MP_NONE || mp_part_at(f->b->index, at) == MP_NONE)
+		note_lost(f, true);
 	if (!name && at != MP_NONE && mp_part_at(f->b->index, at) != MP_NONE && depth < MAX_DEPTH) {
 		uint16_t regs = f->regs & ARGUMENTS;
 		struct entered *e;
@@ -356,34 +361,6 @@ static void note_sum(struct follow *f, uint32_t at, bool first, bool second)
 	f->from_got = false;
 }
 
-/*
- * Vector registers are not followed: pairs of addresses are stored by them. Does code from @at on do anything else with
- * numbers in some?
- */
-static bool vectors_are_summed(const struct mp_cfg_build *b, uint32_t at)
-{
-	for (int n = 0; n < BUDGET; n++) {
-		const uint8_t *bytes = mp_space_bytes(b->index, at, 15);
-		ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
-		ZydisDecodedInstruction z;
-		const char *name;
-
-		if (!bytes || ZYAN_FAILED(ZydisDecoderDecodeFull(mp_decoder(), bytes, 15, &z, o)))
-			return false;
-		name = ZydisMnemonicGetString(z.mnemonic);
-		name += name[0] == 'v';
-		if (!strncmp(name, "padd", 4) || !strncmp(name, "psub", 4))
-			return true;
-		/* Two equal registers become zero. */
-		if (!strcmp(name, "pxor") &&
-		    (o[z.operand_count - 1].type != ZYDIS_OPERAND_TYPE_REGISTER ||
-		     o[z.operand_count - 1].reg.value != o[0].reg.value))
-			return true;
-		at += z.length;
-	}
-	return false;
-}
-
 static bool is_number_of_code(const struct mp_cfg_build *b, const ZydisDecodedOperand *o)
 {
 	uint32_t at = o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE
@@ -391,6 +368,16 @@ static bool is_number_of_code(const struct mp_cfg_build *b, const ZydisDecodedOp
 			      : MP_NONE;
 
 	return at != MP_NONE && mp_space_is_text(b->index, at);
+}
+
+/* Does the operand begin at a slot of the frame that has the address? */
+static bool is_any_slot(const struct follow *f, const ZydisDecodedOperand *o)
+{
+	for (unsigned int i = 0; i < f->nr_slots && o->type == ZYDIS_OPERAND_TYPE_MEMORY; i++)
+		if (o->mem.index == ZYDIS_REGISTER_NONE && f->slots[i].reg == gpr(o->mem.base) &&
+		    f->slots[i].disp == o->mem.disp.value)
+			return true;
+	return false;
 }
 
 /* Does the instruction compute with the address in some other way? */
@@ -403,8 +390,9 @@ static bool is_lost(const struct follow *f, const ZydisDecodedInstruction *z,
 	    z->mnemonic == ZYDIS_MNEMONIC_TEST)
 		return false;
 	for (unsigned int i = 0; i < z->operand_count; i++)
-		is |= o[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		      o[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ && holds(f, o[i].reg.value);
+		is |= o[i].actions & ZYDIS_OPERAND_ACTION_MASK_READ &&
+		      (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER ? holds(f, o[i].reg.value)
+								: is_any_slot(f, &o[i]));
 	return is;
 }
 
@@ -436,6 +424,8 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	case ZYDIS_MNEMONIC_MOV:
 		if (is_slot(&o[0]))
 			store(f, &o[0], has);
+		else
+			note_lost(f, has && to == 0xff);
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
 		note_lost(f, has && o[0].size != 64);
 		return to != 0xff && o[0].size == 64 && has ? 1u << to : 0;
@@ -450,7 +440,7 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 	case ZYDIS_MNEMONIC_MOVQ:
 	case ZYDIS_MNEMONIC_VMOVQ:
 		has |= is_slot(&o[1]) && find_slot(f, &o[1]);
-		note_anything(f, has && vectors_are_summed(f->b, at));
+		note_anything(f, has && (f->compared || mp_cfg_sums_vectors(f->b, at, BUDGET)));
 		return 0;
 	case ZYDIS_MNEMONIC_XOR:
 		/* The C library hides pointers by a word of the thread's. */
@@ -473,9 +463,11 @@ static uint16_t moved_to(struct follow *f, const ZydisDecodedInstruction *z,
 		} else if (had && is_number_of_code(f->b, &o[1])) {
 			note_compared(f->compared, at, 1);
 		}
+		note_lost(f, o[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE && is_any_slot(f, &o[0]));
 		return to != 0xff && (had || (has && z->mnemonic == ZYDIS_MNEMONIC_ADD)) ? 1u << to
 											 : 0;
 	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC:
 	case ZYDIS_MNEMONIC_AND: return had ? 1u << to : 0;
 	case ZYDIS_MNEMONIC_SYSCALL: f->read |= (f->regs & TO_KERNEL) != 0; return 0;
 	default:
@@ -539,17 +531,22 @@ static void note_branch(struct follow *f, uint64_t target)
 	struct passed *p = &f->passed;
 	uint32_t at = mp_space_at(f->b->index, target);
 
-	if (at - p->from < p->end - p->from && !p->regs) {
-		p->at = at;
-		p->regs = f->regs;
+	if (at - p->from < p->end - p->from) {
+		note_lost(f, p->regs && p->at != at);
+		p->at = p->regs ? p->at : at;
+		p->regs |= f->regs;
+	} else if (at != MP_NONE && at > f->ahead) {
+		f->ahead = at;
+		f->ahead_regs |= f->regs;
 	}
 }
 
 /* Control leaves the function. Goes on where a branch led before, if anywhere. */
 static bool go_back(struct follow *f, uint32_t *at, unsigned int *n)
 {
-	if (f->nr_slots || !f->passed.regs)
+	if (f->nr_slots || !f->passed.regs || f->went_back)
 		return false;
+	f->went_back = true;
 	*at = f->passed.at;
 	*n = 0;
 	f->regs = f->passed.regs;
@@ -621,6 +618,28 @@ static uint64_t find_target(struct follow *f, const ZydisDecodedInstruction *z,
 	return target;
 }
 
+/* A jump before @from goes forward to @to. */
+static void pass_over(struct follow *f, uint32_t from, uint32_t to)
+{
+	note_lost(f, f->passed.regs);
+	if (!f->passed.end || f->passed.end >= from)
+		f->passed.from = from;
+	f->passed.end = to;
+	f->passed.regs = 0;
+}
+
+/* The registers that the instruction writes. */
+static uint16_t written(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *o)
+{
+	uint16_t regs = 0;
+
+	for (unsigned int i = 0; i < z->operand_count; i++)
+		if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		    (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) && gpr(o[i].reg.value) != 0xff)
+			regs |= (uint16_t)(1u << gpr(o[i].reg.value));
+	return regs;
+}
+
 static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 {
 	struct mp_cfg_build *b = f->b;
@@ -665,16 +684,20 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			uint32_t to = mp_space_at(b->index, target);
 			bool inside = to != MP_NONE && mp_part_at(b->index, to) == part;
 
-			if (!inside)
+			if (!inside && (target || cell))
 				enter(f, target, cell, depth);
+			else
+				note_lost(f, !inside && (f->regs || f->nr_slots));
 			/* What is kept in the frame may be read anywhere behind. */
 			if (!inside && go_back(f, &at, &n))
 				continue;
 			if (!inside && !f->nr_slots)
 				return;
-			if (!f->nr_slots && to > at)
-				f->passed = (struct passed){.from = at + z.length, .end = to};
-			if (!f->nr_slots && to <= at && f->compared) {
+			if (!f->nr_slots && to >= at + z.length) {
+				pass_over(f, at + z.length, to);
+			} else if (!f->nr_slots && f->compared) {
+				if (to == loop && go_back(f, &at, &n))
+					continue;
 				if (to == loop)
 					return;
 				loop = to;
@@ -688,15 +711,12 @@ static void follow_from(struct follow *f, uint32_t at, unsigned int depth)
 			   z.mnemonic == ZYDIS_MNEMONIC_UD2 || z.mnemonic == ZYDIS_MNEMONIC_HLT) {
 			if (go_back(f, &at, &n))
 				continue;
+			note_lost(f, at < f->ahead && f->ahead_regs);
 			f->regs = 0;
 			f->behind = true;
 		}
 		gains = moved_to(f, &z, o, at);
-		for (unsigned int i = 0; i < z.operand_count; i++)
-			if (o[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-			    (o[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
-			    gpr(o[i].reg.value) != 0xff)
-				f->regs &= (uint16_t) ~(1u << gpr(o[i].reg.value));
+		f->regs &= (uint16_t)~written(&z, o);
 		f->regs |= gains;
 		at += z.length;
 	}
@@ -833,7 +853,7 @@ static bool meet(struct mp_cfg_build *b, const struct mp_border *x, const struct
 	struct follow f = {.b = b, .compared = &at_x}, g = {.b = b, .compared = &at_y};
 
 	if (b->loop_steps > LOOPS_BUDGET)
-		return perhaps;
+		return true;
 	follow_operand(&f, x->at, x->target, x->loads);
 	follow_operand(&g, y->at, y->target, y->loads);
 	b->loop_steps += at_x.steps + at_y.steps;

@@ -45,6 +45,8 @@ moves two-words 'lea low(%rip), %rax\n mov %rax, -16(%rsp)\n lea high(%rip), %ra
 # The end is a number, or a string instruction reads.
 stays number 'lea low(%rip), %rax\n1: movzbl (%rax), %ecx\n inc %rax\n cmp $high, %rax\n jne 1b\n ret' 1 -no-pie
 stays string 'lea low(%rip), %rsi\n lea high(%rip), %rdx\n1: lodsb\n cmp %rdx, %rsi\n jne 1b\n ret'
+# Loops whose condition stands behind them, and that never end.
+whole no-end 'lea low(%rip), %rax\n test %edi, %edi\n jne 4f\n1: jmp 3f\n2: nop\n jmp 1b\n3: test %edi, %edi\n je 2b\n4: ret'
 # A size is computed. Where many functions lie between, both ends must be in that.
 size='lea low(%rip), %rax\n lea high(%rip), %rdx\n sub %rax, %rdx\n1: movzbl (%rax), %ecx\n inc %rax\n dec %rdx\n jne 1b\n ret'
 sums='lea low(%rip), %rax\n add %rdi, %rax\n lea high(%rip), %rdx\n add %rdi, %rdx\n ret'

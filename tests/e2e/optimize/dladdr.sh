@@ -24,8 +24,12 @@ __attribute__((noinline)) void say(const char *what, void *at)
 }
 __attribute__((noinline)) void here(void)
 {
-	void *frame = __builtin_return_address(0);
-	char **names = backtrace_symbols(&frame, 1);
+	/* Callers stay whose callee keeps a copy of its return address in the stack. */
+	static void *frame;
+	char **names;
+
+	frame = __builtin_return_address(0);
+	names = backtrace_symbols(&frame, 1);
 
 	say("return", frame);
 	printf("frame %s\n", names && strstr(names[0], "(caller+") ? "caller" : "?");

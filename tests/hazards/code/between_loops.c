@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that sum up the code between two functions: one ends early in its middle, one reads by blocks, three calls deep.
+// Loops that sum up the code between two functions: one ends early in its middle, one reads by blocks, three calls
+// deep, and one is three calls deep itself.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ typedef unsigned char byte;
 
 RANGE(low, inner, high)
 RANGE(low_block, inner_block, high_block)
+RANGE(low_deep, inner_deep, high_deep)
 
 KEEP uint32_t add_byte(uint32_t sum, byte b)
 {
@@ -79,6 +81,30 @@ KEEP uint32_t by_blocks(const byte *at, const byte *end)
 	return sum;
 }
 
+/* Both ends are read, then the loop comes three calls deep. */
+KEEP uint32_t deep_loop(const byte *at, const byte *end, uint32_t sum)
+{
+	while (at != end)
+		sum = sum * 33 + *at++;
+	return sum;
+}
+KEEP uint32_t deep_second(const byte *at, const byte *end, uint32_t sum)
+{
+	return deep_loop(at, end, sum ^ 3);
+}
+KEEP uint32_t deep_first(const byte *at, const byte *end, uint32_t sum)
+{
+	return deep_second(at, end, sum * 5);
+}
+KEEP uint32_t deep(const byte *at, const byte *end)
+{
+	return deep_first(at, end, *at * 256u + *end);
+}
+
+KEEP uint32_t check_deep(void)
+{
+	return deep((const byte *)low_deep, (const byte *)high_deep);
+}
 KEEP uint32_t check_until(void)
 {
 	return until((const byte *)low, (const byte *)high);
@@ -92,8 +118,10 @@ KEEP uint32_t check_blocks(void)
 int main(int argc, char **argv)
 {
 	(void)argv;
-	printf("%d\n", inner(argc + 5) + high(argc) + inner_block(argc + 6) + high_block(argc + 1));
+	printf("%d\n", inner(argc + 5) + high(argc) + inner_block(argc + 6) + high_block(argc + 1) +
+	       inner_deep(argc + 4) + high_deep(argc));
 	printf("%x\n", check_until());
 	printf("%x\n", check_blocks());
+	printf("%x\n", check_deep());
 	return 0;
 }
