@@ -497,7 +497,7 @@ static const struct change changes[] = {
 	{LEAF, 3, "\x48\x89\xe0", "places"}, /* mov %rsp, %rax: it may change its return address */
 	{LEAF, 3, "\x48\x89\xc4", "stack pointer"},   /* mov %rax, %rsp */
 	{LEAF, 3, "\x40\x88\xe0", "stack pointer"},   /* mov %spl, %al */
-	{LEAF, 3, "\x8b\x04\x24", "stack pointer"},   /* mov (%rsp), %eax */
+	{LEAF, 3, "\x8b\x04\x24", "places"},	      /* mov (%rsp), %eax: so may this */
 	{LEAF, 3, "\x50\x58\x90", "row"},	      /* push %rax; pop %rax */
 	{LEAF, 3, "\x0f\x05\x90", "kind"},	      /* syscall */
 	{LEAF, 3, "\x0f\x31\x90", "kind"},	      /* rdtsc */
