@@ -438,7 +438,7 @@ static bool changes_here(struct callee *c, struct way *way, const struct mp_insn
 	/* It takes the return address from the stack. */
 	if (has(way->frame, RSP) && way->below[RSP] < 0)
 		return true;
-	/* What lies behind another such instruction was read behind the first one. */
+	/* writes_above_frame() reads on from the first such instruction, so it has read what follows this one. */
 	if (!framed || (c->framed && !c->branched))
 		return false;
 	c->framed = true;

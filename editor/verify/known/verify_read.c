@@ -55,7 +55,7 @@ struct passed {
 
 #define NR_PASSED 4096
 
-/* Where an address is compared, or computed with. */
+/* Instructions that compare an address, or add or subtract it. */
 struct compares {
 	struct {
 		uint64_t behind;  /* the end of the instruction */
@@ -81,7 +81,7 @@ struct trace {
 	bool read, computed;
 	bool compared; /* the program asks what lies before or behind the address */
 	bool equals;   /* it asks, in any way, whether something else is the address */
-	/* What a jump forward left out; the place there to which a branch from behind leads, and the registers then. */
+	/* A jump forward passed over out_from to out_to. A later branch leads to @again there, with these registers. */
 	uint64_t out_from, out_to, again;
 	uint16_t again_have;
 	bool was_again;	       /* it was read from there */
@@ -112,7 +112,7 @@ static void lose(struct trace *t, bool lost)
 		t->compares->more |= lost;
 }
 
-/* What reads so, if it does, may do anything else with the address. */
+/* If @reads: the program reads by the address in a way that is not followed. It may also compare the address. */
 static void read_somehow(struct trace *t, bool reads)
 {
 	t->read |= reads;
@@ -242,6 +242,13 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls);
 static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls)
 {
 	const struct vf *vf = t->vf;
+	struct trace callee = {.vf = vf,
+			       .compares = t->compares,
+			       .passed = t->passed,
+			       .far = t->far,
+			       .torn = t->torn};
+	struct passed *p;
+	uint16_t have;
 	const char *name = NULL;
 
 	if (!(t->have & ARGUMENTS))
@@ -250,41 +257,33 @@ static void pass(struct trace *t, uint64_t to, uint64_t cell, unsigned int calls
 		cell = jump_cell(vf, to);
 	if (cell)
 		to = vf_loaded(vf, cell, &name);
-	if (name || calls >= CALLS || !vf_is_text(vf, to) || !vf_eh_find(&vf->old.eh, to))
-		lose(t, true);
-	if (name) {
+	if (name)
 		t->read |= (t->have & read_arguments(name)) != 0;
-	} else if (calls < CALLS && vf_is_text(vf, to) && vf_eh_find(&vf->old.eh, to)) {
-		uint16_t have = t->have & ARGUMENTS;
-		struct trace callee = {.vf = vf,
-				       .compares = t->compares,
-				       .passed = t->passed,
-				       .have = have,
-				       .far = t->far,
-				       .torn = t->torn};
-		struct passed *p;
-
-		if (t->compares) {
-			trace_from(&callee, to, calls + 1);
-			return;
-		}
-		p = &t->passed[(to * 31 + have) % NR_PASSED];
-		if (p->to != to || p->have != have || p->calls != calls + 1 || p->far != t->far) {
-			trace_from(&callee, to, calls + 1);
-			*p = (struct passed){to,
-					     have,
-					     (uint8_t)(calls + 1),
-					     t->far,
-					     callee.read,
-					     callee.computed,
-					     callee.compared,
-					     callee.equals};
-		}
-		t->read |= p->read;
-		t->computed |= p->computed;
-		t->compared |= p->compared;
-		t->equals |= p->equals;
+	if (name || calls >= CALLS || !vf_is_text(vf, to) || !vf_eh_find(&vf->old.eh, to)) {
+		lose(t, true);
+		return;
 	}
+	have = callee.have = t->have & ARGUMENTS;
+	if (t->compares) {
+		trace_from(&callee, to, calls + 1);
+		return;
+	}
+	p = &t->passed[(to * 31 + have) % NR_PASSED];
+	if (p->to != to || p->have != have || p->calls != calls + 1 || p->far != t->far) {
+		trace_from(&callee, to, calls + 1);
+		*p = (struct passed){to,
+				     have,
+				     (uint8_t)(calls + 1),
+				     t->far,
+				     callee.read,
+				     callee.computed,
+				     callee.compared,
+				     callee.equals};
+	}
+	t->read |= p->read;
+	t->computed |= p->computed;
+	t->compared |= p->compared;
+	t->equals |= p->equals;
 }
 
 /* Does code from @at on compute with numbers in vector registers? It may only move them. */
@@ -510,7 +509,7 @@ static void note_branch(struct trace *t, uint64_t to)
 	}
 }
 
-/* Behind the end of the function, *@at is where such a loop starts. Return: false: there is none. */
+/* The trace leaves the function. Sets *@at to the start of such a loop. Return: false: there is none. */
 static bool loops(struct trace *t, uint64_t *at, unsigned int *n)
 {
 	if (t->nr_words || !t->again_have || t->was_again)
@@ -639,12 +638,13 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 {
 	const struct vf *vf = t->vf;
 	const struct vf_fde *fde = vf_eh_find(&vf->old.eh, at);
-	uint64_t again = 0; /* the start of a loop that was read */
+	uint64_t loop = 0; /* its start: a jump led back there */
 
 	for (unsigned int n = 0;
 	     fde && (t->have || t->nr_words || t->pushed || t->again_have) && !ends(t, n); n++) {
 		uint64_t end = fde->start + fde->size, to = 0, cell = 0;
 		uint16_t now, written;
+		bool leaves;
 		uint8_t passed = t->pushed ? 0 : pass_by(t, at, end, calls);
 		struct vf_full f;
 
@@ -669,10 +669,11 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				t->have &= (uint16_t) ~(to ? KNOWN_LOST : LOST);
 				break;
 			}
-			if (to - fde->start >= fde->size && (to || cell))
+			leaves = to - fde->start >= fde->size;
+			if (leaves && (to || cell))
 				pass(t, to, cell, calls);
 			else
-				lose(t, to - fde->start >= fde->size && (t->have || t->nr_words));
+				lose(t, leaves && (t->have || t->nr_words));
 			/* Code anywhere behind may read a word of the frame. */
 			if (t->nr_words) {
 				lose(t, t->have);
@@ -680,14 +681,13 @@ static void trace_from(struct trace *t, uint64_t at, unsigned int calls)
 				t->have = 0;
 				continue;
 			}
-			if ((to - fde->start >= fde->size ||
-			     (t->compares && to < at && to == again)) &&
-			    loops(t, &at, &n))
-				continue;
-			if (to - fde->start >= fde->size || (t->compares && to < at && to == again))
+			if (leaves || (t->compares && to < at && to == loop)) {
+				if (loops(t, &at, &n))
+					continue;
 				return;
+			}
 			if (to < at) {
-				again = to;
+				loop = to;
 			} else {
 				lose(t, t->again_have);
 				if (!t->out_to || t->out_to >= at)

@@ -95,7 +95,7 @@ static bool writes_above_frame(const struct vf *vf, const struct vf_fde *fde, ui
 	return false;
 }
 
-/* What is known of a register: nothing; it has the return address; so many bytes below the place of it. */
+/* What a register holds: anything; the return address; or an address so many bytes below that of the return address. */
 struct value {
 	enum {
 		ANYTHING,
@@ -171,7 +171,7 @@ static bool in_slot(const struct going *g, const ZydisDecodedOperand *op)
 
 	if (!slot_offset(g, op, &off) || op->mem.type != ZYDIS_MEMOP_TYPE_MEM)
 		return false;
-	/* What push, pop and call use by the stack pointer: see execute(). */
+	/* execute() handles the memory that push, pop and call use by the stack pointer. */
 	if (op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && number(op->mem.base) == SP)
 		return false;
 	return off < 8 && off + (op->size ? (op->size + 7) / 8 : 1) > 0;

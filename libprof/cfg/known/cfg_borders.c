@@ -149,7 +149,7 @@ bool mp_cfg_asks_order(const struct mp_cfg_build *b, uint32_t at)
 			return false;
 		at += z.length;
 	} while (passes_flags(&z) && ++n < MOVES);
-	/* Of conditions, "below" and "above" test the carry, and are 2, 3, 6, 7. */
+	/* The conditions "below" and "above" test the carry flag. Their numbers are 2, 3, 6 and 7. */
 	if (z.meta.category == ZYDIS_CATEGORY_COND_BR || z.meta.category == ZYDIS_CATEGORY_SETCC ||
 	    z.meta.category == ZYDIS_CATEGORY_CMOV)
 		return (z.opcode & 0x0a) == 2;

@@ -262,6 +262,13 @@ static void note_compared(struct compared *to, uint32_t at, uint8_t sides)
 static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int depth)
 {
 	uint32_t at = mp_space_at(f->b->index, target);
+	struct follow inner = {.b = f->b,
+			       .compared = f->compared,
+			       .entered = f->entered,
+			       .far = f->far,
+			       .behind = f->behind};
+	struct entered *e;
+	uint16_t regs;
 	const char *name = NULL;
 
 	if (!(f->regs & ARGUMENTS))
@@ -275,34 +282,26 @@ static void enter(struct follow *f, uint64_t target, uint64_t cell, unsigned int
 	for (size_t i = 0; name && i < sizeof(readers) / sizeof(readers[0]); i++)
 		if (!strcmp(name, readers[i].name))
 			f->read |= f->regs & readers[i].reads;
-	if (depth == MAX_DEPTH || at == MP_NONE || mp_part_at(f->b->index, at) == MP_NONE)
+	if (name || depth == MAX_DEPTH || at == MP_NONE || mp_part_at(f->b->index, at) == MP_NONE) {
 		note_lost(f, true);
-	if (!name && at != MP_NONE && mp_part_at(f->b->index, at) != MP_NONE && depth < MAX_DEPTH) {
-		uint16_t regs = f->regs & ARGUMENTS;
-		struct entered *e;
-		struct follow inner = {.b = f->b,
-				       .compared = f->compared,
-				       .entered = f->entered,
-				       .regs = regs,
-				       .far = f->far,
-				       .behind = f->behind};
-
-		if (f->compared) {
-			follow_from(&inner, at, depth + 1);
-			return;
-		}
-		e = &f->entered[(at * 31 + regs) % NR_ENTERED];
-		if (e->at != at || e->regs != regs || e->depth != depth + 1 || e->far != f->far) {
-			follow_from(&inner, at, depth + 1);
-			*e = (struct entered){
-				at,	    regs,	    (uint8_t)(depth + 1), f->far,
-				inner.read, inner.computed, inner.ordered,	  inner.equal};
-		}
-		f->read |= e->read;
-		f->computed |= e->computed;
-		f->ordered |= e->ordered;
-		f->equal |= e->equal;
+		return;
 	}
+	inner.regs = regs = f->regs & ARGUMENTS;
+	if (f->compared) {
+		follow_from(&inner, at, depth + 1);
+		return;
+	}
+	e = &f->entered[(at * 31 + regs) % NR_ENTERED];
+	if (e->at != at || e->regs != regs || e->depth != depth + 1 || e->far != f->far) {
+		follow_from(&inner, at, depth + 1);
+		*e = (struct entered){
+			at,	    regs,	    (uint8_t)(depth + 1), f->far,
+			inner.read, inner.computed, inner.ordered,	  inner.equal};
+	}
+	f->read |= e->read;
+	f->computed |= e->computed;
+	f->ordered |= e->ordered;
+	f->equal |= e->equal;
 }
 
 /*
@@ -595,7 +594,7 @@ static bool is_done(struct follow *f, unsigned int n)
 	return true;
 }
 
-/* Where the call or jump leads to that lies before @next: an address, or *@cell that holds it; 0: not known. */
+/* Return: the target of the call or jump before @next; 0: it is in *@cell, or not known. */
 static uint64_t find_target(struct follow *f, const ZydisDecodedInstruction *z,
 			    const ZydisDecodedOperand *o, uint32_t at, uint64_t next,
 			    uint64_t *cell)
